@@ -1,0 +1,71 @@
+// Package activities holds what every activity shares: the registered names, and
+// the identity of the server an activity works for. One subpackage a subject.
+//
+// Every activity looks, acts, verifies; marks what it makes; refuses what carries
+// no mark of ours; and may be run again at any point.
+package activities
+
+// Registered names. They are part of the history: never renamed, only added.
+const (
+	// Control queue.
+	StateBegin         = "state.Begin"
+	StateFinish        = "state.Finish"
+	StateFail          = "state.Fail"
+	StateHold          = "state.Hold"
+	StateRemove        = "state.Remove"
+	StateGet           = "state.Get"
+	StateAwaitClosed   = "state.AwaitClosed"
+	StateAttachVolumes = "state.AttachVolumes"
+	StateDetachVolumes = "state.DetachVolumes"
+	PlacePlace         = "place.Place"
+	PlaceRelease       = "place.Release"
+	KeysFetch          = "keys.Fetch"
+	AnsibleCheck       = "ansible.Check"
+	IPAMAllocate       = "ipam.Allocate"
+	IPAMRelease        = "ipam.Release"
+	IPAMSettleNetwork  = "ipam.SettleNetwork"
+	IPAMForgetNetwork  = "ipam.ForgetNetwork"
+
+	// Host queues.
+	ImageEnsure    = "image.Ensure"
+	ImageImport    = "image.Import"
+	ImageBuild     = "image.Build"
+	ImageRemove    = "image.Remove"
+	VolumeBuild    = "volume.Build"
+	VolumeRemove   = "volume.Remove"
+	VolumeCreate   = "volume.Create"
+	VolumeDelete   = "volume.Delete"
+	NetworkEnsure  = "network.Ensure"
+	NetworkRelease = "network.Release"
+	NetworkProbe   = "network.Probe"
+	NetworkWire    = "network.Wire"
+	NetworkUnwire  = "network.Unwire"
+	NetworkRemove  = "network.Remove"
+	SeedWrite      = "seed.Write"
+	SeedRemove     = "seed.Remove"
+	DomainStart    = "domain.Start"
+	DomainResume   = "domain.Resume"
+	DomainShutdown = "domain.Shutdown"
+	DomainRemove   = "domain.Remove"
+	GuestWaitReady = "guest.WaitReady"
+	AnsibleRun     = "ansible.Run"
+	AnsibleReap    = "ansible.Reap"
+)
+
+// ControlQueue is the task queue of the control workers.
+const ControlQueue = "control"
+
+// HostQueue is the task queue of one hypervisor's worker.
+func HostQueue(host string) string { return "host/" + host }
+
+// Server is the server an activity works for. UID owns everything made for it.
+type Server struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+// Ref gives the name users see: "server/db".
+func (s Server) Ref() string { return "server/" + s.Name }
+
+// Nothing is the result of an activity that only acts.
+type Nothing struct{}

@@ -1,0 +1,92 @@
+package state
+
+import (
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/manifest"
+)
+
+// BeginIn asks for a record to be set Provisioning (or Deleting) by an operation.
+type BeginIn struct {
+	Kind        manifest.Kind      `json:"kind"`
+	Metadata    manifest.Metadata  `json:"metadata"`
+	Spec        []byte             `json:"spec,omitempty"` // normal-form JSON of the spec; empty for a delete
+	Phase       manifest.Phase     `json:"phase"`          // PhaseProvisioning or PhaseDeleting
+	Operation   manifest.Operation `json:"operation"`
+	Bundle      string             `json:"bundle,omitempty"`
+	RequestedBy string             `json:"requestedBy,omitempty"`
+}
+
+// BeginOut is the record as written.
+//
+// Provisioning: absent, or Failed with nothing left → new UID. A record that this very
+// run (Operation.RunID) wrote → the same answer again. A settled record that exists →
+// Permanent ErrExists. Another operation's → ErrBusy.
+// Deleting: absent → Found false, success. The record keeps its UID and status.
+type BeginOut struct {
+	Found  bool            `json:"found"`
+	Record manifest.Record `json:"record"`
+}
+
+// FinishIn writes the settled status of a record whole. The phase is Status.Phase.
+// Conflict-safe: only while the record still carries UID and the operation's RunID.
+type FinishIn struct {
+	Kind   manifest.Kind   `json:"kind"`
+	Name   string          `json:"name"`
+	UID    string          `json:"uid"`
+	Status manifest.Status `json:"status"`
+}
+
+// FailIn ends a provision as Failed with its reason; resources are gone by then.
+type FailIn struct {
+	Kind    manifest.Kind `json:"kind"`
+	Name    string        `json:"name"`
+	UID     string        `json:"uid"`
+	Message string        `json:"message"`
+}
+
+// HoldIn sets or clears the hold of a server that waits for a person.
+// Message empty: the operation goes on (Phase back to Provisioning, NeedsAttention cleared).
+// Status carries what is known so far (host, ports, disks, login), so that ssh works while held.
+type HoldIn struct {
+	Kind    manifest.Kind   `json:"kind"`
+	Name    string          `json:"name"`
+	UID     string          `json:"uid"`
+	Message string          `json:"message"`
+	Status  manifest.Status `json:"status"`
+}
+
+// RemoveIn deletes a record (end of a delete). Absent is success; another UID changes nothing.
+type RemoveIn struct {
+	Kind manifest.Kind `json:"kind"`
+	Name string        `json:"name"`
+	UID  string        `json:"uid"`
+}
+
+// GetIn reads records by kind and names; an absent one is left out of GetOut.
+type GetIn struct {
+	Kind  manifest.Kind `json:"kind"`
+	Names []string      `json:"names"`
+}
+
+// GetOut holds the records found, in the order asked.
+type GetOut struct {
+	Records []manifest.Record `json:"records"`
+}
+
+// AwaitClosedIn waits (heartbeating) until a workflow has no open run. Unknown is closed.
+type AwaitClosedIn struct {
+	WorkflowID string `json:"workflowId"`
+}
+
+// VolumesIn attaches (or detaches) existing Volume records to a server, all or none,
+// in one transaction. Attached to another server (by uid) → Permanent, names it.
+// Absent volume → Permanent. Detach: only where attached to this uid.
+type VolumesIn struct {
+	Server activities.Server `json:"server"`
+	Names  []string          `json:"names"`
+}
+
+// VolumesOut holds the volumes' records, in order.
+type VolumesOut struct {
+	Records []manifest.Record `json:"records"`
+}

@@ -1,0 +1,47 @@
+package volume
+
+import (
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/image"
+	"burrow.dev/burrow/manifest"
+)
+
+// BuildIn asks for a server's disks: the boot volume over the image and the data
+// volumes the server owns; attached Volumes (records) are only looked up.
+type BuildIn struct {
+	Server   activities.Server   `json:"server"`
+	Image    image.EnsureOut     `json:"image"`
+	Boot     manifest.BootVolume `json:"boot"`
+	Storage  []manifest.Storage  `json:"storage,omitempty"`
+	Attached []manifest.Record   `json:"attached,omitempty"` // Volume records, for storage without spec
+}
+
+// BuildOut is every disk in order: vda, vdb, …
+type BuildOut struct {
+	Disks []manifest.Disk `json:"disks"`
+}
+
+// RemoveIn deletes the owned disks of a server: names derive from its uid, so it works
+// with no list from Build. A volume of the same name without our uid is not touched.
+type RemoveIn struct {
+	Server  activities.Server  `json:"server"`
+	Storage []manifest.Storage `json:"storage,omitempty"`
+}
+
+// CreateIn makes a Volume resource.
+type CreateIn struct {
+	Name string              `json:"name"`
+	UID  string              `json:"uid"`
+	Spec manifest.VolumeSpec `json:"spec"`
+}
+
+// CreateOut is where it is; AttachedTo empty.
+type CreateOut struct {
+	Volume manifest.VolumeStatus `json:"volume"`
+}
+
+// DeleteIn deletes a Volume resource's storage; absent is success.
+type DeleteIn struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
