@@ -12,6 +12,7 @@ const (
 	StateFinish        = "state.Finish"
 	StateFail          = "state.Fail"
 	StateHold          = "state.Hold"
+	StateNote          = "state.Note"
 	StateRemove        = "state.Remove"
 	StateGet           = "state.Get"
 	StateAwaitClosed   = "state.AwaitClosed"

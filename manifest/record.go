@@ -15,6 +15,7 @@ const (
 	PhaseStopped      Phase = "Stopped"
 	PhaseHeld         Phase = "Held"
 	PhaseDeleting     Phase = "Deleting"
+	PhaseUpdating     Phase = "Updating"
 	PhaseFailed       Phase = "Failed"
 	PhaseUnknown      Phase = "Unknown"
 	// PhaseReady is Running for what does not run: networks, volumes, images.
@@ -24,7 +25,7 @@ const (
 // Settled reports whether a record may stay in p with no operation open.
 func (p Phase) Settled() bool {
 	switch p {
-	case PhaseProvisioning, PhaseDeleting, PhaseHeld:
+	case PhaseProvisioning, PhaseUpdating, PhaseDeleting, PhaseHeld:
 		return false
 	}
 	return true

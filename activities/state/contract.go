@@ -10,7 +10,7 @@ type BeginIn struct {
 	Kind        manifest.Kind      `json:"kind"`
 	Metadata    manifest.Metadata  `json:"metadata"`
 	Spec        []byte             `json:"spec,omitempty"` // normal-form JSON of the spec; empty for a delete
-	Phase       manifest.Phase     `json:"phase"`          // PhaseProvisioning or PhaseDeleting
+	Phase       manifest.Phase     `json:"phase"`          // PhaseProvisioning, PhaseUpdating or PhaseDeleting
 	Operation   manifest.Operation `json:"operation"`
 	Bundle      string             `json:"bundle,omitempty"`
 	RequestedBy string             `json:"requestedBy,omitempty"`
@@ -21,6 +21,8 @@ type BeginIn struct {
 // Provisioning: absent, or Failed with nothing left → new UID. A record that this very
 // run (Operation.RunID) wrote → the same answer again. A settled record that exists →
 // Permanent ErrExists. Another operation's → ErrBusy.
+// Updating: absent → Permanent ErrNotFound; settled and not Failed → the phase and the
+// operation change, spec and status stay.
 // Deleting: absent → Found false, success. The record keeps its UID and status.
 type BeginOut struct {
 	Found  bool            `json:"found"`
@@ -53,6 +55,16 @@ type HoldIn struct {
 	UID     string          `json:"uid"`
 	Message string          `json:"message"`
 	Status  manifest.Status `json:"status"`
+}
+
+// NoteIn writes what is known so far of a server that is being built (host, addresses,
+// ports, disks, seed, login, host keys); phase, operation and message stay. From then on
+// the host can bring the server up again by itself after a power cut.
+type NoteIn struct {
+	Kind   manifest.Kind   `json:"kind"`
+	Name   string          `json:"name"`
+	UID    string          `json:"uid"`
+	Status manifest.Status `json:"status"`
 }
 
 // RemoveIn deletes a record (end of a delete). Absent is success; another UID changes nothing.

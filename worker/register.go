@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"time"
+
+	"burrow.dev/burrow/workflows"
+)
+
+const (
+	// hostWide: each step on a host is mostly waiting for libvirt, a guest or Ansible; a
+	// slow server must not block the others (pitfall 64).
+	hostWide = 64
+	// controlWide bounds the transactions in flight of one control worker.
+	controlWide = 64
+	// stopWait is how long activities may go on when the worker is asked to stop; they
+	// start again elsewhere or later.
+	stopWait = 5 * time.Second
+)
+
+// options are what all our workers share.
+func options(wide int) worker.Options {
+	return worker.Options{
+		MaxConcurrentActivityExecutionSize: wide,
+		MaxHeartbeatThrottleInterval:       beatEvery,
+		DefaultHeartbeatThrottleInterval:   beatEvery,
+		WorkerStopTimeout:                  stopWait,
+		DisableRegistrationAliasing:        true,
+		Interceptors:                       []interceptor.WorkerInterceptor{edge{}},
+	}
+}
+
+// newWorker makes a worker of a task queue with activities under their registered names.
+func newWorker(c client.Client, queue string, wide int, activities map[string]any) worker.Worker {
+	w := worker.New(c, queue, options(wide))
+	for name, run := range activities {
+		w.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+	}
+	return w
+}
+
+// registerWorkflows registers every workflow under its name.
+func registerWorkflows(w worker.WorkflowRegistry) {
+	for name, run := range map[string]any{
+		workflows.NameProvisionServer: workflows.ProvisionServer,
+		workflows.NameDeleteServer:    workflows.DeleteServer,
+		workflows.NamePowerServer:     workflows.PowerServer,
+		workflows.NameCreateNetwork:   workflows.CreateNetwork,
+		workflows.NameDeleteNetwork:   workflows.DeleteNetwork,
+		workflows.NameCreateVolume:    workflows.CreateVolume,
+		workflows.NameDeleteVolume:    workflows.DeleteVolume,
+		workflows.NameCreateImage:     workflows.CreateImage,
+		workflows.NameDeleteImage:     workflows.DeleteImage,
+		workflows.NameApplyDocuments:  workflows.ApplyDocuments,
+		workflows.NameStartNext:       workflows.StartNext,
+	} {
+		w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
+	}
+}

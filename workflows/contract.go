@@ -1,0 +1,149 @@
+package workflows
+
+import (
+	"burrow.dev/burrow/activities/image"
+	"burrow.dev/burrow/manifest"
+)
+
+// Registered workflow names. Part of the history: never renamed, only added.
+const (
+	NameProvisionServer = "ProvisionServer"
+	NameDeleteServer    = "DeleteServer"
+	NamePowerServer     = "PowerServer"
+	NameCreateNetwork   = "CreateNetwork"
+	NameDeleteNetwork   = "DeleteNetwork"
+	NameCreateVolume    = "CreateVolume"
+	NameDeleteVolume    = "DeleteVolume"
+	NameCreateImage     = "CreateImage"
+	NameDeleteImage     = "DeleteImage"
+	NameApplyDocuments  = "ApplyDocuments"
+	NameStartNext       = "StartNext"
+)
+
+// Queries and updates.
+const (
+	// QueryProgress answers a Progress.
+	QueryProgress = "progress"
+	// UpdateRetry lets a held operation try the failed step again; argument RetryIn.
+	UpdateRetry = "retry"
+	// UpdateSkip lets a held operation go on without its playbook.
+	UpdateSkip = "skip"
+	// UpdateAbort ends a held operation with compensation.
+	UpdateAbort = "abort"
+)
+
+// ProvisionServerIn declares a server to build.
+type ProvisionServerIn struct {
+	Metadata manifest.Metadata   `json:"metadata"`
+	Spec     manifest.ServerSpec `json:"spec"`
+	// Bundle is the digest of the playbook's folder; empty without a playbook.
+	Bundle      string `json:"bundle,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
+}
+
+// RetryIn may bring an edited playbook with it. Empty: the same again.
+type RetryIn struct {
+	Bundle      string            `json:"bundle,omitempty"`
+	Ansible     *manifest.Ansible `json:"ansible,omitempty"`
+	RequestedBy string            `json:"requestedBy,omitempty"`
+}
+
+// DecisionIn is what skip and abort carry.
+type DecisionIn struct {
+	RequestedBy string `json:"requestedBy,omitempty"`
+}
+
+// DeleteIn names a resource to delete.
+type DeleteIn struct {
+	Name        string `json:"name"`
+	RequestedBy string `json:"requestedBy,omitempty"`
+}
+
+// PowerAction is what PowerServer does.
+type PowerAction string
+
+// Power actions.
+const (
+	PowerStart   PowerAction = "start"
+	PowerStop    PowerAction = "stop"
+	PowerRestart PowerAction = "restart"
+)
+
+// PowerServerIn starts, stops or restarts a built server.
+type PowerServerIn struct {
+	Name   string      `json:"name"`
+	Action PowerAction `json:"action"`
+	// GraceSeconds is how long the guest may take to power off by itself; then it is forced.
+	GraceSeconds int    `json:"graceSeconds"`
+	RequestedBy  string `json:"requestedBy,omitempty"`
+}
+
+// CreateNetworkIn declares a network.
+type CreateNetworkIn struct {
+	Metadata    manifest.Metadata    `json:"metadata"`
+	Spec        manifest.NetworkSpec `json:"spec"`
+	RequestedBy string               `json:"requestedBy,omitempty"`
+}
+
+// CreateVolumeIn declares a volume.
+type CreateVolumeIn struct {
+	Metadata    manifest.Metadata   `json:"metadata"`
+	Spec        manifest.VolumeSpec `json:"spec"`
+	RequestedBy string              `json:"requestedBy,omitempty"`
+}
+
+// CreateImageIn brings an image into the library: exactly one of Import and Build.
+type CreateImageIn struct {
+	Name        string          `json:"name"`
+	Import      *image.ImportIn `json:"import,omitempty"`
+	Build       *image.BuildIn  `json:"build,omitempty"`
+	Host        string          `json:"host,omitempty"` // empty: any live host
+	RequestedBy string          `json:"requestedBy,omitempty"`
+}
+
+// Document is one document of an apply: exactly one of the inputs is set.
+type Document struct {
+	Ref       string             `json:"ref"` // "server/db": also the child's workflow ID
+	DependsOn []string           `json:"dependsOn,omitempty"`
+	Network   *CreateNetworkIn   `json:"network,omitempty"`
+	Volume    *CreateVolumeIn    `json:"volume,omitempty"`
+	Image     *CreateImageIn     `json:"image,omitempty"`
+	Server    *ProvisionServerIn `json:"server,omitempty"`
+}
+
+// ApplyIn is a set of documents, in dependency order.
+type ApplyIn struct {
+	Documents []Document `json:"documents"`
+	// Width is how many documents are built at a time; default 8.
+	Width int `json:"width,omitempty"`
+}
+
+// ApplyOut says how each document ended, in order.
+type ApplyOut struct {
+	Results []DocumentResult `json:"results"`
+}
+
+// DocumentResult is one document's end. Error empty: it is ready.
+type DocumentResult struct {
+	Ref   string `json:"ref"`
+	Error string `json:"error,omitempty"`
+	// Skipped: not started, because something it depends on failed.
+	Skipped bool `json:"skipped,omitempty"`
+}
+
+// StartNextIn waits for (or cancels) the open operation of a resource, then starts the
+// next one. It lives in Temporal, so it goes on although the CLI that asked is gone.
+type StartNextIn struct {
+	Ref    string    `json:"ref"` // "server/db"
+	Cancel bool      `json:"cancel"`
+	Next   Operation `json:"next"`
+}
+
+// Operation is a workflow to start; exactly one is set.
+type Operation struct {
+	DeleteServer  *DeleteIn      `json:"deleteServer,omitempty"`
+	DeleteNetwork *DeleteIn      `json:"deleteNetwork,omitempty"`
+	DeleteVolume  *DeleteIn      `json:"deleteVolume,omitempty"`
+	DeleteImage   *DeleteIn      `json:"deleteImage,omitempty"`
+	PowerServer   *PowerServerIn `json:"powerServer,omitempty"`
+}

@@ -1,0 +1,42 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/place"
+	"burrow.dev/burrow/activities/volume"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// DeleteVolume deletes a volume and its data. One that is attached is refused.
+func DeleteVolume(ctx workflow.Context, in DeleteIn) error {
+	r := &removal{kind: manifest.KindVolume, in: in}
+	body := sequence{
+		step{stepRecord, r.record},
+		step{"delete volume", func(ctx workflow.Context) error {
+			v := r.rec.Status.Volume
+			if v != nil && v.AttachedTo != "" {
+				return errs.NewPermanent("volume/"+in.Name, "delete", errs.Reason("it is attached to %s", v.AttachedTo),
+					"delete "+v.AttachedTo+" first: its data stays in the volume")
+			}
+			if r.missing() || r.rec.Status.Host == "" {
+				return nil
+			}
+			_, err := call[activities.Nothing](ctx, r.operation, onHost(r.rec.Status.Host, driverTimeout), activities.VolumeDelete,
+				volume.DeleteIn{Name: in.Name, UID: r.rec.Metadata.UID})
+			return err
+		}},
+		step{"release host", func(ctx workflow.Context) error {
+			if r.missing() {
+				return nil
+			}
+			_, err := call[activities.Nothing](ctx, r.operation, onControl(quickTimeout), activities.PlaceRelease,
+				place.ReleaseIn{Host: r.rec.Status.Host, UID: r.rec.Metadata.UID})
+			return err
+		}},
+		step{stepFinish, r.finish},
+	}
+	return r.runAs(ctx, NameDeleteVolume, "volume/"+in.Name, body)
+}

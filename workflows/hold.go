@@ -1,0 +1,87 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// decision is what a person said about a held operation.
+type decision struct {
+	verb string // UpdateRetry, UpdateSkip, UpdateAbort
+}
+
+// hold keeps everything, says so, and waits until a person decides or the operation is
+// cancelled.
+func (op *operation) hold(ctx workflow.Context, name string, cause error) (again bool, err error) {
+	op.heldStep, op.decision = name, nil
+	if op.recordHold != nil {
+		if err := op.recordHold(ctx, reason(cause)); err != nil {
+			return false, err
+		}
+	}
+	op.progress.hold(ctx, name, reason(cause))
+	err = workflow.Await(ctx, func() bool { return op.decision != nil })
+	op.heldStep = ""
+	if err != nil {
+		op.progress.hold(ctx, name, "")
+		return false, err
+	}
+	chosen := *op.decision
+	if op.recordHold != nil {
+		if err := op.recordHold(ctx, ""); err != nil {
+			return false, err
+		}
+	}
+	op.progress.hold(ctx, name, "")
+	switch chosen.verb {
+	case UpdateRetry:
+		return true, nil
+	case UpdateSkip:
+		op.skip(ctx, name, "skipped by request")
+		return false, nil
+	default:
+		return false, cause
+	}
+}
+
+// listen accepts the decisions. onRetry takes what a retry brings with it.
+func (op *operation) listen(ctx workflow.Context, skippable string, onRetry func(RetryIn)) error {
+	held := func() error {
+		if op.heldStep == "" || op.decision != nil {
+			return fmt.Errorf("%s is not held: nothing waits for a decision; follow it with `burrow watch %s`", op.Resource, op.Resource)
+		}
+		return nil
+	}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateRetry,
+		func(ctx workflow.Context, in RetryIn) error {
+			onRetry(in)
+			op.decision = &decision{verb: UpdateRetry}
+			return nil
+		}, workflow.UpdateHandlerOptions{Validator: func(RetryIn) error { return held() }})
+	if err != nil {
+		return err
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateSkip,
+		func(ctx workflow.Context, in DecisionIn) error {
+			op.decision = &decision{verb: UpdateSkip}
+			return nil
+		}, workflow.UpdateHandlerOptions{Validator: func(DecisionIn) error {
+			if err := held(); err != nil {
+				return err
+			}
+			if op.heldStep != skippable {
+				return fmt.Errorf("%s is held in step %q, which cannot be skipped; use `burrow retry %s` or `burrow abort %s`",
+					op.Resource, op.heldStep, op.Resource, op.Resource)
+			}
+			return nil
+		}})
+	if err != nil {
+		return err
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateAbort,
+		func(ctx workflow.Context, in DecisionIn) error {
+			op.decision = &decision{verb: UpdateAbort}
+			return nil
+		}, workflow.UpdateHandlerOptions{Validator: func(DecisionIn) error { return held() }})
+}

@@ -1,0 +1,150 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// operation runs the steps of one workflow: it shows them, holds them when a person must
+// decide, and undoes them when they cannot go on.
+type operation struct {
+	*progress
+	saga
+
+	// onFailure says what an operator error in a step does; nil: roll back.
+	onFailure func(step string) manifest.OnFailure
+	// recordHold writes a hold (message) or its end ("") into the record; nil: nobody holds.
+	recordHold func(ctx workflow.Context, message string) error
+
+	cancel   workflow.CancelFunc
+	cause    error // why the operation stops, when it was not cancelled from outside
+	begun    map[string]workflow.Future
+	heldStep string
+	decision *decision
+}
+
+// begin sets up an operation: its steps are known to the query before the first runs.
+func begin(ctx workflow.Context, name, resource string, phase manifest.Phase, body node) (*operation, error) {
+	p, err := newProgress(ctx, name, resource, phase, body.names())
+	if err != nil {
+		return nil, err
+	}
+	return &operation{progress: p, begun: map[string]workflow.Future{}}, nil
+}
+
+// run runs the body and, when it fails or is cancelled, every undo. It returns the
+// first cause; what an undo could not do is joined to it.
+func (op *operation) run(ctx workflow.Context, body node) error {
+	main, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	op.cancel = cancel
+	err := body.run(main, op)
+	if op.cause != nil {
+		err = op.cause
+	}
+	if err == nil {
+		return nil
+	}
+	cancel()
+	op.settle(ctx)
+	return op.undo(ctx, err)
+}
+
+// stop ends the operation from inside, with its cause.
+func (op *operation) stop(cause error) {
+	if op.cause == nil {
+		op.cause = cause
+	}
+	op.cancel()
+}
+
+// settle waits for steps that were started beside the others, so that no undo overtakes one.
+func (op *operation) settle(ctx workflow.Context) {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	for _, name := range workflow.DeterministicKeys(op.begun) {
+		_ = op.begun[name].Get(ctx, nil) // its error is the cause already
+	}
+}
+
+// undo compensates and reports the first error, with what could not be undone.
+func (op *operation) undo(ctx workflow.Context, cause error) error {
+	if len(op.undos) == 0 {
+		return cause
+	}
+	free, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	op.progress.begin(free, stepUndo)
+	op.step(stepUndo).State = StepUndoing
+	op.detail(free, stepUndo, "because: %s", reason(cause))
+	failed := op.compensate(workflow.WithValue(free, stepKey{}, stepUndo))
+	op.progress.end(free, stepUndo, failed)
+	if failed != nil {
+		return errs.NewPermanent(op.Resource, op.Operation,
+			errs.Reason("%s; and what it had made could not all be removed: %s", reason(cause), reason(failed)),
+			"remove what the message names, then run `burrow delete "+op.Resource+"`")
+	}
+	return cause
+}
+
+// limit ends the operation when its deadline passes.
+func (op *operation) limit(ctx workflow.Context, deadline manifest.Duration) {
+	d, err := time.ParseDuration(string(deadline))
+	if err != nil || d <= 0 {
+		return
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		if workflow.Sleep(ctx, d) == nil {
+			op.stop(errs.NewPermanent(op.Resource, op.Operation,
+				errs.Reason("its deadline of %s has passed", d), "apply again with a longer spec.deadline"))
+		}
+	})
+}
+
+// stepUndo is the step under which every undo is shown.
+const stepUndo = "undo"
+
+// stepKey carries the running step's name to call.
+type stepKey struct{}
+
+// currentStep is the name of the step that ctx runs in.
+func currentStep(ctx workflow.Context) string {
+	name, _ := ctx.Value(stepKey{}).(string)
+	return name
+}
+
+// call runs one activity of the current step. Its summary is "step: detail", which the
+// Web UI and `burrow watch` show.
+func call[Out any](ctx workflow.Context, op *operation, at target, activity string, in any) (Out, error) {
+	var out Out
+	name := currentStep(ctx)
+	summary := name
+	if detail := op.step(name).Detail; detail != "" {
+		summary += ": " + detail
+	}
+	ctx = workflow.WithActivityOptions(ctx, at.options(bounded(summary)))
+	err := workflow.ExecuteActivity(ctx, activity, in).Get(ctx, &out)
+	return out, err
+}
+
+// summaryMost is Temporal's limit for a summary, with room for its encoding.
+const summaryMost = 180
+
+func bounded(s string) string {
+	if len(s) <= summaryMost {
+		return s
+	}
+	cut := summaryMost
+	for cut > 0 && s[cut]&0xC0 == 0x80 { // not in the middle of a rune
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// stopped reports whether err is the operation's own cancellation.
+func stopped(err error) bool { return temporal.IsCanceledError(err) }

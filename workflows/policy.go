@@ -1,0 +1,88 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/internal/errs"
+)
+
+// Every timeout and retry of the workflows, each with its reason.
+const (
+	// retryFirst: most transient faults (a restart, an election) are over in a second or two.
+	retryFirst = time.Second
+	// retryMost: a person who mends something should not wait longer than this to see it go on.
+	retryMost = time.Minute
+
+	// quickTimeout bounds what is a few etcd transactions: far above a leader election.
+	quickTimeout = 30 * time.Second
+	// heartbeatTimeout: a dead worker's step starts again within 15 s of its return; the
+	// worker beats every 500 ms for every activity.
+	heartbeatTimeout = 10 * time.Second
+	// driverTimeout bounds libvirt, OVS and seed work that takes seconds; a capability
+	// probe on a badly set up host takes 90 s (pitfall 65).
+	driverTimeout = 5 * time.Minute
+	// volumeTimeout bounds a full copy of a large image on a slow disk.
+	volumeTimeout = 2 * time.Hour
+	// imageTimeout bounds a download over a thin line, or a build from packages.
+	imageTimeout = 4 * time.Hour
+	// checkTimeout: a syntax check of a large playbook on a busy machine.
+	checkTimeout = 5 * time.Minute
+	// readyTimeout: a guest under emulation needs two minutes alone, and many share a host.
+	readyTimeout = 45 * time.Minute
+	// shutdownSlack is added to the guest's own grace before its power-off is given up.
+	shutdownSlack = time.Minute
+	// inputsHeadStart: keys and playbook may be wrong; two seconds of waiting find most of
+	// that before anything is built, and cost little where the answer is slow.
+	inputsHeadStart = 2 * time.Second
+	// defaultPlaybookTimeout is the manifest's default, for specs that leave it out.
+	defaultPlaybookTimeout = 2 * time.Hour
+	// playbookSlack lets the activity end its run itself, with the reason, before Temporal does.
+	playbookSlack = 2 * time.Minute
+	// defaultWidth: more documents at a time than this only queue at the disks.
+	defaultWidth = 8
+)
+
+// transientForEver is the retry policy of every step: the class of an error decides
+// whether it is retried at all, never a count.
+func transientForEver() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{
+		InitialInterval:        retryFirst,
+		BackoffCoefficient:     2,
+		MaximumInterval:        retryMost,
+		NonRetryableErrorTypes: []string{string(errs.Permanent), string(errs.Operator)},
+	}
+}
+
+// target is a task queue with the time an activity may take there.
+type target struct {
+	queue   string
+	timeout time.Duration
+	// total bounds all attempts together; zero: no bound.
+	total time.Duration
+}
+
+func onControl(timeout time.Duration) target {
+	return target{queue: activities.ControlQueue, timeout: timeout}
+}
+
+func onHost(host string, timeout time.Duration) target {
+	return target{queue: activities.HostQueue(host), timeout: timeout}
+}
+
+// options gives the activity options of a step at a place. A cancelled activity is
+// waited for: its undo must not overtake it.
+func (t target) options(summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue:              t.queue,
+		StartToCloseTimeout:    t.timeout,
+		ScheduleToCloseTimeout: t.total,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		RetryPolicy:            transientForEver(),
+		Summary:                summary,
+	}
+}

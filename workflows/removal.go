@@ -1,0 +1,59 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/manifest"
+)
+
+// removal is what the deletes of networks, volumes and images share: the record says
+// Deleting, and is as it was again when the delete is refused.
+type removal struct {
+	*operation
+	kind manifest.Kind
+	in   DeleteIn
+	rec  manifest.Record
+}
+
+func (r *removal) runAs(ctx workflow.Context, name, resource string, body node) error {
+	op, err := begin(ctx, name, resource, manifest.PhaseDeleting, body)
+	if err != nil {
+		return err
+	}
+	r.operation = op
+	describe(ctx, op, "", r.in.RequestedBy)
+	if err := op.run(ctx, body); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// missing reports that there is nothing to delete, which is success.
+func (r *removal) missing() bool { return r.rec.Metadata.UID == "" }
+
+func (r *removal) record(ctx workflow.Context) (err error) {
+	r.add(stepRecord, func(ctx workflow.Context) error {
+		if r.missing() {
+			return nil
+		}
+		before := r.rec
+		before.Status.Operation = nil
+		before.Status.Phase = manifest.PhaseReady
+		if before.Status.Message != "" {
+			before.Status.Phase = manifest.PhaseFailed
+		}
+		return r.finishRecord(ctx, r.kind, before)
+	})
+	r.rec, err = r.beginRecord(ctx, state.BeginIn{
+		Kind: r.kind, Metadata: manifest.Metadata{Name: r.in.Name}, Phase: manifest.PhaseDeleting, RequestedBy: r.in.RequestedBy,
+	}, nil)
+	return err
+}
+
+func (r *removal) finish(ctx workflow.Context) error {
+	if r.missing() {
+		return nil
+	}
+	return r.removeRecord(ctx, r.kind, r.rec)
+}

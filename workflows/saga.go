@@ -1,0 +1,41 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// undo is one registered compensation. Undoing nothing is success.
+type undo struct {
+	step string
+	run  func(ctx workflow.Context) error
+}
+
+// saga is undo as data: registered before its step runs, run in reverse order.
+type saga struct {
+	undos []undo
+}
+
+// add registers the undo of a step that is about to run.
+func (s *saga) add(step string, run func(ctx workflow.Context) error) {
+	s.undos = append(s.undos, undo{step: step, run: run})
+}
+
+// compensate runs every undo in reverse order on a context that a cancelled workflow
+// does not cancel. Each retries transient faults without limit; one that is refused for
+// good (it met something that is not ours) does not stop the others.
+func (s *saga) compensate(ctx workflow.Context) error {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	var failed []error
+	for i := len(s.undos) - 1; i >= 0; i-- {
+		u := s.undos[i]
+		if err := u.run(ctx); err != nil {
+			failed = append(failed, fmt.Errorf("undo %s: %w", u.step, err))
+		}
+	}
+	s.undos = nil
+	return errors.Join(failed...)
+}
