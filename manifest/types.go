@@ -1,10 +1,3 @@
-// Package manifest is the vocabulary: the kinds users declare, their strict
-// decoding from YAML, defaults, validation with file, line and column, and their
-// JSON Schema. It also holds the record, which is what burrow keeps of them.
-//
-// After decoding every spec is in its normal form: lists where a single value was
-// allowed, sizes as integers (MiB for memory, GiB for disks), aliases replaced,
-// defaults filled. The JSON of a spec is its normal form and is stable.
 package manifest
 
 // APIVersion is the only one so far.

@@ -1,0 +1,40 @@
+package manifest
+
+import "strings"
+
+// nearest finds the known word that word is most likely a slip for, or "".
+func nearest(word string, known []string) string {
+	if len(word) > 2*MaxNameLength {
+		return ""
+	}
+	best, distance := "", max(2, len(word)/3)+1
+	for _, k := range known {
+		if d := edits(strings.ToLower(word), strings.ToLower(k)); d < distance {
+			best, distance = k, d
+		}
+	}
+	if distance >= len(word) {
+		return ""
+	}
+	return best
+}
+
+// edits is the Levenshtein distance in bytes, two rows at a time.
+func edits(a, b string) int {
+	previous, current := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := range len(a) {
+		current[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			current[j+1] = min(previous[j]+cost, previous[j+1]+1, current[j]+1)
+		}
+		previous, current = current, previous
+	}
+	return previous[len(b)]
+}

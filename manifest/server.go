@@ -1,0 +1,114 @@
+package manifest
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// server brings a Server's spec into its normal form.
+func (d *decoder) server(in serverInput) *ServerSpec {
+	spec := &ServerSpec{
+		CPU: in.CPU, Memory: int(in.Memory), Image: in.Image,
+		BootVolume: BootVolume{Name: in.BootVolume.Metadata.Name, Type: in.BootVolume.Spec.Type, Size: int(in.BootVolume.Spec.Size)},
+		Autostart:  in.Autostart, OnFailure: in.OnFailure, Readiness: in.Readiness,
+		Firmware: in.Firmware, Deadline: in.Deadline,
+	}
+	d.name63(KindImage, "spec.mmImage", in.Image)
+	d.name63(KindVolume, "spec.bootVolume.metadata.name", in.BootVolume.Metadata.Name)
+	d.duration("spec.deadline", in.Deadline)
+	spec.Storage = d.storage(in.Storage)
+	spec.NetworkInterface = d.nics(in.NetworkInterface)
+	spec.Auth = d.auth(in.Auth)
+	spec.Ansible = d.ansible(in)
+	spec.CloudInit = d.cloudInit(in.CloudInit)
+	spec.DependsOn = d.dependsOn(in.DependsOn)
+	if in.Placement != nil && len(in.Placement.Selector) > 0 {
+		d.labels("spec.placement.selector", in.Placement.Selector)
+		spec.Placement = &Placement{Selector: in.Placement.Selector}
+	}
+	return spec
+}
+
+// name63 checks a reference's form; empty is for others to judge.
+func (d *decoder) name63(kind Kind, path, name string) {
+	if name == "" || !d.doc.sound(path) {
+		return
+	}
+	if err := CheckName(kind, name); err != nil {
+		d.complain(path, err.Error(), "")
+	}
+}
+
+func (d *decoder) storage(in []storageInput) []Storage {
+	var storage []Storage
+	seen := map[string]int{}
+	for i, s := range in {
+		path := fmt.Sprintf("spec.storage[%d].metadata.name", i)
+		d.name63(KindVolume, path, s.Metadata.Name)
+		if first, twice := seen[s.Metadata.Name]; twice && s.Metadata.Name != "" {
+			d.complain(path, fmt.Sprintf("%s is already spec.storage[%d]", quote(s.Metadata.Name), first), "attach a volume once")
+		}
+		seen[s.Metadata.Name] = i
+		disk := Storage{Name: s.Metadata.Name}
+		if s.Spec != nil {
+			disk.Spec = dataVolume(*s.Spec)
+			d.storageClass(fmt.Sprintf("spec.storage[%d].spec.storageClass", i), s.Spec.StorageClass)
+		}
+		storage = append(storage, disk)
+	}
+	return storage
+}
+
+func (d *decoder) ansible(server serverInput) *Ansible {
+	in := server.Ansible
+	if in == nil {
+		return nil
+	}
+	d.duration("spec.ansible.timeout", in.Timeout)
+	for i := range in.Playbook {
+		d.localPath(d.doc.element("spec.ansible.playbook", i), &in.Playbook[i])
+	}
+	if in.Inventory != "" {
+		d.localPath("spec.ansible.inventory", &in.Inventory)
+	}
+	if server.Readiness == ReadinessRunning {
+		d.complain("spec.readiness", "running does not wait for a login, which the playbook needs", "use cloud-init or ssh")
+	}
+	return &Ansible{
+		Playbook: in.Playbook, Inventory: in.Inventory, ExtraArgs: in.ExtraArgs, ExtraVars: in.ExtraVars,
+		Tags: in.Tags, SkipTags: in.SkipTags, Retries: in.Retries, Timeout: in.Timeout, OnFailure: in.OnFailure,
+	}
+}
+
+// localPath cleans a path beside the manifest. A manifest from a URL has none.
+func (d *decoder) localPath(path string, file *string) {
+	if !d.doc.sound(path) {
+		return
+	}
+	switch {
+	case strings.TrimSpace(*file) == "":
+		d.complain(path, "is empty", "name a file beside the manifest")
+	case strings.ContainsAny(*file, "\x00\n"):
+		d.complain(path, quote(*file)+" is not a file's name", "name a file beside the manifest")
+	case d.doc.Dir == "":
+		d.complain(path, "the manifest came from a URL, so no file can be read beside it", "download the manifest and its files, and apply them from there")
+	default:
+		*file = filepath.ToSlash(filepath.Clean(*file))
+	}
+}
+
+// dependsOn gives references in their own form: "server/db".
+func (d *decoder) dependsOn(in []string) []string {
+	var refs []string
+	for i, text := range in {
+		path := d.doc.element("spec.dependsOn", i)
+		kind, name, err := ParseKindName(text)
+		if err != nil {
+			d.complain(path, err.Error(), "")
+			continue
+		}
+		refs = append(refs, Ref(kind, name))
+	}
+	return refs
+}
