@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/gateway/gatewaypb"
+	"burrow.dev/burrow/manifest"
+)
+
+// Get gives one record; errs.ErrNotFound when there is none.
+func (c *Client) Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	encoded, err := c.rpc.GetRecord(ctx, &gatewaypb.GetRecordRequest{Kind: string(kind), Name: name})
+	if err != nil {
+		return manifest.Record{}, c.failed(err, "read a record")
+	}
+	return decodeRecord(encoded)
+}
+
+// List gives the records of a kind, by name.
+func (c *Client) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stream, err := c.rpc.ListRecords(ctx, &gatewaypb.ListRecordsRequest{Kind: string(kind)})
+	if err != nil {
+		return nil, c.failed(err, "list records")
+	}
+	var records []manifest.Record
+	for {
+		encoded, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return records, nil
+		}
+		if err != nil {
+			return nil, c.failed(err, "list records")
+		}
+		rec, err := decodeRecord(encoded)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, rec)
+	}
+}
+
+// Watch calls fn with the records there are, Synced, then with changes, until fn gives an
+// error (which it returns), ctx ends (its error), or the gateway is lost
+// (errs.ErrUnavailable). Kind or name "" is all. A slow fn gets the latest state of each
+// record, not every one between.
+func (c *Client) Watch(ctx context.Context, kind manifest.Kind, name string, fn func(Event) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.rpc.WatchRecords(ctx, &gatewaypb.WatchRecordsRequest{Kind: string(kind), Name: name})
+	if err != nil {
+		return c.failed(err, "watch records")
+	}
+	for {
+		encoded, err := stream.Recv()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, io.EOF):
+			return errs.NewTransient(c.object, "watch records", errs.Reason("%w: the gateway ended the watch", errs.ErrUnavailable))
+		case err != nil:
+			return c.failed(err, "watch records")
+		}
+		event, err := decodeEvent(encoded)
+		if err != nil {
+			return err
+		}
+		if err := fn(event); err != nil {
+			return err
+		}
+	}
+}
+
+func decodeEvent(encoded *gatewaypb.RecordEvent) (Event, error) {
+	switch encoded.GetType() {
+	case gatewaypb.RecordEvent_TYPE_SYNCED:
+		return Event{Type: Synced}, nil
+	case gatewaypb.RecordEvent_TYPE_DELETE:
+		rec, err := decodeRecord(encoded.GetRecord())
+		return Event{Type: Delete, Record: rec}, err
+	case gatewaypb.RecordEvent_TYPE_PUT:
+		rec, err := decodeRecord(encoded.GetRecord())
+		return Event{Type: Put, Record: rec}, err
+	}
+	return Event{}, errs.NewPermanent("event", "decode", errs.Reason("%w: type %v", errs.ErrInvalid, encoded.GetType()),
+		"use the same version of burrow as the worker")
+}
+
+// Hosts gives the hypervisors, by name.
+func (c *Client) Hosts(ctx context.Context) ([]Host, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.rpc.ListHosts(ctx, &gatewaypb.ListHostsRequest{})
+	if err != nil {
+		return nil, c.failed(err, "list hosts")
+	}
+	hosts := make([]Host, len(resp.GetHosts()))
+	for i, encoded := range resp.GetHosts() {
+		if err := json.Unmarshal(encoded, &hosts[i]); err != nil {
+			return nil, errs.NewPermanent("host", "decode", err, "use the same version of burrow as the worker")
+		}
+	}
+	return hosts, nil
+}

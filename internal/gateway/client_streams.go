@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/gateway/gatewaypb"
+)
+
+// HasBundle reports whether the gateway has a bundle, whole.
+func (c *Client) HasBundle(ctx context.Context, digest string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.rpc.HasBundle(ctx, &gatewaypb.HasBundleRequest{Digest: digest})
+	return resp.GetStored(), c.failed(err, "ask for a bundle")
+}
+
+// UploadBundle sends size bytes of r to be stored under digest. A digest that does not
+// match, and a bundle over MaxBundle, are errs.ErrInvalid. Sending one twice is success.
+func (c *Client) UploadBundle(ctx context.Context, digest string, size int64, r io.Reader) error {
+	const action = "upload a bundle"
+	if err := checkBundleSize(size); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.rpc.UploadBundle(ctx)
+	if err != nil {
+		return c.failed(err, action)
+	}
+	sendErr := stream.Send(&gatewaypb.UploadBundleRequest{Digest: digest, Size: size})
+	buf := make([]byte, chunkSize)
+	for sendErr == nil {
+		n, err := io.ReadFull(r, buf)
+		if n > 0 {
+			sendErr = stream.Send(&gatewaypb.UploadBundleRequest{Data: buf[:n]})
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return errs.NewPermanent("bundle", "read", err, "")
+		}
+	}
+	// When sending failed, the answer says why.
+	_, err = stream.CloseAndRecv()
+	return c.failed(err, action)
+}
+
+// Logs writes the log of a server's run to w. Run "" is the latest; follow goes on until
+// the run has ended, or ctx (whose error it then gives).
+func (c *Client) Logs(ctx context.Context, server, run string, follow bool, w io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.rpc.Logs(ctx, &gatewaypb.LogsRequest{Server: server, Run: run, Follow: follow})
+	if err != nil {
+		return c.failed(err, "read a log")
+	}
+	for {
+		chunk, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return c.failed(err, "read a log")
+		}
+		if _, err := w.Write(chunk.GetData()); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"burrow.dev/burrow/manifest"
+)
+
+// Deps is what a server answers from. Records and Blobs are required; a worker without
+// the host role leaves the others nil, and their calls say so.
+type Deps struct {
+	Info     Info
+	Records  Records
+	Hosts    Hosts
+	Blobs    Blobs
+	Dialer   Dialer
+	Keys     Keys
+	Consoles Consoles
+	Logs     RunLogs
+	// Log gets what goes wrong; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Info says which worker answers.
+type Info struct {
+	Version string `json:"version"`
+	Host    string `json:"host"`
+	// Accelerator is "kvm" or "tcg"; empty without the host role.
+	Accelerator string `json:"accelerator,omitempty"`
+	// AcceleratorReason says why it is not kvm.
+	AcceleratorReason string    `json:"acceleratorReason,omitempty"`
+	Roles             []string  `json:"roles,omitempty"`
+	Since             time.Time `json:"since"`
+}
+
+// Records reads the records in etcd.
+type Records interface {
+	// Get gives errs.ErrNotFound for a record that is not there.
+	Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error)
+	List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error)
+	// Watch sends the records there are, Synced, then changes, until ctx ends; then it
+	// closes the channel. Kind "" is all kinds.
+	Watch(ctx context.Context, kind manifest.Kind) (<-chan Event, error)
+}
+
+// EventType says what happened to a record.
+type EventType string
+
+// Event types. Synced comes once, after the records there were at the start.
+const (
+	Put    EventType = "put"
+	Delete EventType = "delete"
+	Synced EventType = "synced"
+)
+
+// Event is one change. The record of a Delete has kind and metadata at least.
+type Event struct {
+	Type   EventType
+	Record manifest.Record
+}
+
+// Hosts lists the hypervisors, living or not.
+type Hosts interface {
+	Hosts(ctx context.Context) ([]Host, error)
+}
+
+// Host is a hypervisor as its worker registered it.
+type Host struct {
+	Name              string            `json:"name"`
+	Alive             bool              `json:"alive"`
+	Schedulable       bool              `json:"schedulable"`
+	Accelerator       string            `json:"accelerator"`
+	AcceleratorReason string            `json:"acceleratorReason,omitempty"`
+	Version           string            `json:"version,omitempty"`
+	CPU               int               `json:"cpu"`
+	MemoryMiB         int               `json:"memoryMiB"`
+	ReservedCPU       int               `json:"reservedCPU"`
+	ReservedMemoryMiB int               `json:"reservedMemoryMiB"`
+	Pools             []Pool            `json:"pools,omitempty"`
+	Labels            map[string]string `json:"labels,omitempty"`
+	Since             time.Time         `json:"since"`
+}
+
+// Pool is a storage pool of a host.
+type Pool struct {
+	Name        string `json:"name"`
+	CapacityGiB int    `json:"capacityGiB"`
+	FreeGiB     int    `json:"freeGiB"`
+}
+
+// Blobs stores bundles. *blob.Store is one.
+type Blobs interface {
+	// Put checks the digest of a content-addressed key; when r fails nothing is stored.
+	Put(ctx context.Context, key string, r io.Reader) error
+	// Intact reports whether the blob is there, whole.
+	Intact(ctx context.Context, key string) (bool, error)
+}
+
+// Dialer opens connections from inside a network's namespace on this host.
+type Dialer interface {
+	DialNetwork(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Keys gives a server's management key.
+type Keys interface {
+	Management(ctx context.Context, serverUID string) (ssh.Signer, error)
+}
+
+// Consoles opens the serial console of a server's domain.
+type Consoles interface {
+	Console(ctx context.Context, serverUID string) (io.ReadWriteCloser, error)
+}
+
+// RunLogs opens the log of a playbook run. Run "" is the latest; follow means that
+// reading waits for more until the run has ended or ctx ends. No run is errs.ErrNotFound.
+type RunLogs interface {
+	Open(ctx context.Context, server manifest.Record, run string, follow bool) (io.ReadCloser, error)
+}

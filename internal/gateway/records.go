@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/gateway/gatewaypb"
+	"burrow.dev/burrow/manifest"
+)
+
+// GetRecord implements the service.
+func (s *Server) GetRecord(ctx context.Context, req *gatewaypb.GetRecordRequest) (*gatewaypb.Record, error) {
+	rec, err := s.deps.Records.Get(ctx, manifest.Kind(req.GetKind()), req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return encodeRecord(rec)
+}
+
+// ListRecords implements the service.
+func (s *Server) ListRecords(req *gatewaypb.ListRecordsRequest, stream grpc.ServerStreamingServer[gatewaypb.Record]) error {
+	records, err := s.deps.Records.List(stream.Context(), manifest.Kind(req.GetKind()))
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		encoded, err := encodeRecord(rec)
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(encoded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WatchRecords implements the service.
+func (s *Server) WatchRecords(req *gatewaypb.WatchRecordsRequest, stream grpc.ServerStreamingServer[gatewaypb.RecordEvent]) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	events, err := s.deps.Records.Watch(ctx, manifest.Kind(req.GetKind()))
+	if err != nil {
+		cancel()
+		return err
+	}
+	pending := newBacklog()
+	var collecting sync.WaitGroup
+	collecting.Go(func() { collect(events, req.GetName(), pending) })
+	defer collecting.Wait()
+	defer cancel()
+	for {
+		event, ok := pending.next(ctx)
+		if !ok {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return errs.NewTransient("records", "watch", errs.Reason("%w: the watch in etcd ended", errs.ErrUnavailable))
+		}
+		encoded, err := encodeEvent(event)
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(encoded); err != nil {
+			return err
+		}
+	}
+}
+
+// collect moves events into the backlog without ever waiting for the reader of the
+// stream, until the watch closes its channel.
+func collect(events <-chan Event, name string, pending *backlog) {
+	defer pending.close()
+	for event := range events {
+		if name == "" || event.Type == Synced || event.Record.Metadata.Name == name {
+			pending.add(event)
+		}
+	}
+}
+
+// backlog holds what a slow reader has not had: at most one event for each record, the
+// latest, at the place of the first.
+type backlog struct {
+	mu     sync.Mutex
+	order  []string
+	latest map[string]Event
+	closed bool
+	wake   chan struct{} // holds a token while there is news
+}
+
+func newBacklog() *backlog {
+	return &backlog{latest: map[string]Event{}, wake: make(chan struct{}, 1)}
+}
+
+func (b *backlog) add(e Event) {
+	key := string(e.Type)
+	if e.Type != Synced {
+		key = string(e.Record.Kind) + "/" + e.Record.Metadata.Name
+	}
+	b.mu.Lock()
+	if _, waiting := b.latest[key]; !waiting {
+		b.order = append(b.order, key)
+	}
+	b.latest[key] = e
+	b.mu.Unlock()
+	b.signal()
+}
+
+func (b *backlog) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.signal()
+}
+
+func (b *backlog) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for an event; false when the backlog is closed and empty, or ctx ended.
+func (b *backlog) next(ctx context.Context) (Event, bool) {
+	for {
+		b.mu.Lock()
+		if len(b.order) > 0 {
+			key := b.order[0]
+			b.order = b.order[1:]
+			event := b.latest[key]
+			delete(b.latest, key)
+			b.mu.Unlock()
+			return event, true
+		}
+		closed := b.closed
+		b.mu.Unlock()
+		if closed {
+			return Event{}, false
+		}
+		select {
+		case <-b.wake:
+		case <-ctx.Done():
+			return Event{}, false
+		}
+	}
+}
+
+// ListHosts implements the service.
+func (s *Server) ListHosts(ctx context.Context, _ *gatewaypb.ListHostsRequest) (*gatewaypb.ListHostsResponse, error) {
+	if s.deps.Hosts == nil {
+		return nil, absent("list of hosts")
+	}
+	hosts, err := s.deps.Hosts.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp := &gatewaypb.ListHostsResponse{}
+	for _, host := range hosts {
+		encoded, err := json.Marshal(host)
+		if err != nil {
+			return nil, errs.NewPermanent("host "+host.Name, "encode", err, "")
+		}
+		resp.Hosts = append(resp.Hosts, encoded)
+	}
+	return resp, nil
+}
+
+func encodeRecord(rec manifest.Record) (*gatewaypb.Record, error) {
+	encoded, err := json.Marshal(rec)
+	if err != nil {
+		return nil, errs.NewPermanent("record "+rec.Metadata.Name, "encode", err, "")
+	}
+	return &gatewaypb.Record{Json: encoded}, nil
+}
+
+func decodeRecord(encoded *gatewaypb.Record) (manifest.Record, error) {
+	var rec manifest.Record
+	if err := json.Unmarshal(encoded.GetJson(), &rec); err != nil {
+		return rec, errs.NewPermanent("record", "decode", err, "use the same version of burrow as the worker")
+	}
+	return rec, nil
+}
+
+func encodeEvent(e Event) (*gatewaypb.RecordEvent, error) {
+	switch e.Type {
+	case Synced:
+		return &gatewaypb.RecordEvent{Type: gatewaypb.RecordEvent_TYPE_SYNCED}, nil
+	case Put, Delete:
+		rec, err := encodeRecord(e.Record)
+		t := gatewaypb.RecordEvent_TYPE_PUT
+		if e.Type == Delete {
+			t = gatewaypb.RecordEvent_TYPE_DELETE
+		}
+		return &gatewaypb.RecordEvent{Type: t, Record: rec}, err
+	}
+	return nil, errs.NewPermanent("event", "encode", errs.Reason("%w: type %q", errs.ErrInvalid, e.Type), "")
+}
