@@ -1,0 +1,172 @@
+package etcdstate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// HostSpec is the spec of a Host record: what its worker found, and what a user set.
+type HostSpec struct {
+	// Unschedulable hosts get no new servers. Set by a user; kept when the host registers again.
+	Unschedulable bool `json:"unschedulable,omitempty"`
+	// CPUOvercommit and MemoryOvercommit multiply capacity; 0 is 4 and 1. Set by a user, kept.
+	CPUOvercommit    float64 `json:"cpuOvercommit,omitempty"`
+	MemoryOvercommit float64 `json:"memoryOvercommit,omitempty"`
+
+	// CPU is hardware threads, MemoryMiB what guests may have in all.
+	CPU       int `json:"cpu"`
+	MemoryMiB int `json:"memoryMiB"`
+	// DefaultPool is the pool of disks that name none.
+	DefaultPool string              `json:"defaultPool"`
+	Pools       map[string]HostPool `json:"pools"`
+	// Accelerator is "kvm" or "tcg", as tested by booting; the reason says why not kvm.
+	Accelerator       string            `json:"accelerator"`
+	AcceleratorReason string            `json:"acceleratorReason,omitempty"`
+	Versions          map[string]string `json:"versions,omitempty"` // "burrow", "libvirt", "qemu", "ovs"
+}
+
+// HostPool is a storage pool of a host.
+type HostPool struct {
+	// CapacityGiB is what burrow may fill: reservations never exceed it.
+	CapacityGiB int `json:"capacityGiB"`
+}
+
+// RegisterHost writes the record of a host as its worker found it, and keeps what a user
+// set: unschedulable, overcommit, and labels. labels are added where absent.
+func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string]string, spec HostSpec) error {
+	rec, err := newHostRecord(name, labels, spec)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Create(ctx, rec); !errors.Is(err, errs.ErrExists) {
+		return err
+	}
+	_, err = s.Update(ctx, manifest.KindHost, name, func(r *manifest.Record) error {
+		var old HostSpec
+		if err := json.Unmarshal(r.Spec, &old); err != nil {
+			return errs.NewOperator(ref(manifest.KindHost, name), "decode spec", err, "delete the host's record; its worker writes it again")
+		}
+		merged := spec
+		merged.Unschedulable = old.Unschedulable
+		merged.CPUOvercommit, merged.MemoryOvercommit = old.CPUOvercommit, old.MemoryOvercommit
+		all := maps.Clone(labels)
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, r.Metadata.Labels)
+		r.Metadata.Labels = all
+		r.Status = rec.Status
+		r.Spec, err = json.Marshal(merged)
+		return err
+	})
+	return err
+}
+
+func newHostRecord(name string, labels map[string]string, spec HostSpec) (manifest.Record, error) {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return manifest.Record{}, errs.NewPermanent(ref(manifest.KindHost, name), "encode spec", err, "")
+	}
+	return manifest.Record{
+		APIVersion: manifest.APIVersion,
+		Kind:       manifest.KindHost,
+		Metadata: manifest.RecordMeta{
+			Metadata: manifest.Metadata{Name: name, Labels: labels},
+			UID:      uuid.NewString(), Generation: 1, CreatedAt: time.Now().UTC(),
+		},
+		Spec:   data,
+		Status: manifest.Status{Phase: manifest.PhaseReady, Host: name},
+	}, nil
+}
+
+// KeepAlive holds alive/<host> by lease and returns when ctx ends, with nil, after giving
+// the lease back. When the lease is lost (this process was stopped, or etcd was away), it
+// takes a new one. A worker that starts again takes the key over from the one before.
+func (s *Store) KeepAlive(ctx context.Context, host string) error {
+	for ctx.Err() == nil {
+		err := s.holdAlive(ctx, host)
+		if ctx.Err() != nil {
+			break
+		}
+		s.log.Warn("lease of the host is taken again", "host", host, "error", err)
+		if wait(ctx, watchPause) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *Store) holdAlive(ctx context.Context, host string) error {
+	lease, err := s.client.Grant(ctx, int64(s.alive/time.Second))
+	if err != nil {
+		return Translate(ctx, ref(manifest.KindHost, host), "take lease", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
+		defer cancel()
+		_, _ = s.client.Revoke(ctx, lease.ID) // otherwise it runs out
+	}()
+	since := time.Now().UTC().Format(time.RFC3339)
+	if _, err := s.client.Put(ctx, s.Key("alive", host), since, clientv3.WithLease(lease.ID)); err != nil {
+		return Translate(ctx, ref(manifest.KindHost, host), "say alive", err)
+	}
+	beats, err := s.client.KeepAlive(ctx, lease.ID)
+	if err != nil {
+		return Translate(ctx, ref(manifest.KindHost, host), "keep lease", err)
+	}
+	for range beats { //nolint:revive // the client renews; the channel ends with the lease
+	}
+	return fmt.Errorf("lease %x ended", int64(lease.ID))
+}
+
+// AliveHosts lists the hosts whose worker lives, sorted.
+func (s *Store) AliveHosts(ctx context.Context) ([]string, error) {
+	prefix := s.Key("alive", "")
+	var hosts []string
+	_, err := s.EachPage(ctx, prefix, func(kv *mvccpb.KeyValue) error {
+		hosts = append(hosts, strings.TrimPrefix(string(kv.Key), prefix))
+		return nil
+	})
+	return hosts, Translate(ctx, "hosts", "list the living", err)
+}
+
+// withLiveness sets the phase of Host records: Ready while the host's lease lives, else
+// Unknown. Other kinds pass.
+func (s *Store) withLiveness(ctx context.Context, kind manifest.Kind, recs []manifest.Record) ([]manifest.Record, error) {
+	if kind != manifest.KindHost || len(recs) == 0 {
+		return recs, nil
+	}
+	alive, err := s.AliveHosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	living := map[string]bool{}
+	for _, host := range alive {
+		living[host] = true
+	}
+	for i := range recs {
+		setLiveness(&recs[i], living[recs[i].Metadata.Name])
+	}
+	return recs, nil
+}
+
+func setLiveness(rec *manifest.Record, alive bool) {
+	if alive {
+		rec.Status.Phase, rec.Status.Message = manifest.PhaseReady, ""
+		return
+	}
+	rec.Status.Phase = manifest.PhaseUnknown
+	rec.Status.Message = "its worker does not answer"
+}

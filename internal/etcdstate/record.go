@@ -1,0 +1,311 @@
+package etcdstate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+const (
+	// MaxValue is the size in bytes that no value reaches: etcd keeps its whole keyspace
+	// in memory, so what is big goes to the blob store.
+	MaxValue = 64 << 10
+	// listPage is how many records one request of List reads: bounded memory on both sides.
+	listPage = 500
+)
+
+// folders of the kinds that have records.
+var folders = map[manifest.Kind]string{
+	manifest.KindServer:        "servers",
+	manifest.KindNetwork:       "networks",
+	manifest.KindVolume:        "volumes",
+	manifest.KindImage:         "images",
+	manifest.KindPlaybook:      "playbooks",
+	manifest.KindSecurityGroup: "securitygroups",
+	manifest.KindHost:          "hosts",
+}
+
+// Kinds lists the kinds that have records, in a fixed order.
+func Kinds() []manifest.Kind {
+	return []manifest.Kind{
+		manifest.KindServer, manifest.KindNetwork, manifest.KindVolume, manifest.KindImage,
+		manifest.KindPlaybook, manifest.KindSecurityGroup, manifest.KindHost,
+	}
+}
+
+func (s *Store) recordKey(kind manifest.Kind, name string) (string, error) {
+	folder, ok := folders[kind]
+	if !ok {
+		return "", errs.NewPermanent(string(kind), "find record", fmt.Errorf("%w kind", errs.ErrInvalid), "")
+	}
+	if name == "" || strings.ContainsAny(name, "/\x00") {
+		return "", errs.NewPermanent(ref(kind, name), "find record", fmt.Errorf("%w name", errs.ErrInvalid), "")
+	}
+	return s.Key(folder, name), nil
+}
+
+// ref gives the name users see: "server/db".
+func ref(kind manifest.Kind, name string) string { return strings.ToLower(string(kind)) + "/" + name }
+
+// Get reads one record. Absent: errs.ErrNotFound, permanent.
+func (s *Store) Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
+	recs, err := s.GetMany(ctx, kind, name)
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	if len(recs) == 0 {
+		return manifest.Record{}, notFound(kind, name)
+	}
+	return recs[0], nil
+}
+
+func notFound(kind manifest.Kind, name string) error {
+	return errs.NewPermanent(ref(kind, name), "read record", errs.ErrNotFound, "")
+}
+
+// GetMany reads records in one request and one snapshot, in the order asked. Absent ones
+// are left out.
+func (s *Store) GetMany(ctx context.Context, kind manifest.Kind, names ...string) ([]manifest.Record, error) {
+	kvs, err := s.readRecords(ctx, kind, names)
+	if err != nil {
+		return nil, err
+	}
+	var out []manifest.Record
+	for _, kv := range kvs {
+		if kv == nil {
+			continue
+		}
+		rec, err := decodeRecord(kv)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	return s.withLiveness(ctx, kind, out)
+}
+
+// readRecords gives one key-value a name, nil where absent.
+func (s *Store) readRecords(ctx context.Context, kind manifest.Kind, names []string) ([]*mvccpb.KeyValue, error) {
+	ops := make([]clientv3.Op, len(names))
+	for i, name := range names {
+		key, err := s.recordKey(kind, name)
+		if err != nil {
+			return nil, err
+		}
+		ops[i] = clientv3.OpGet(key)
+	}
+	out := make([]*mvccpb.KeyValue, 0, len(names))
+	for chunk := range slices.Chunk(ops, MaxOps) {
+		resp, err := s.client.Txn(ctx).Then(chunk...).Commit()
+		if err != nil {
+			return nil, Translate(ctx, ref(kind, strings.Join(names, ",")), "read record", err)
+		}
+		for _, r := range resp.Responses {
+			var kv *mvccpb.KeyValue
+			if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
+				kv = kvs[0]
+			}
+			out = append(out, kv)
+		}
+	}
+	return out, nil
+}
+
+// List reads all records of a kind at one revision, by name.
+func (s *Store) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+	folder, ok := folders[kind]
+	if !ok {
+		return nil, errs.NewPermanent(string(kind), "list records", fmt.Errorf("%w kind", errs.ErrInvalid), "")
+	}
+	var out []manifest.Record
+	_, err := s.EachPage(ctx, s.Key(folder, ""), func(kv *mvccpb.KeyValue) error {
+		rec, err := decodeRecord(kv)
+		out = append(out, rec)
+		return err
+	})
+	if err != nil {
+		return nil, Translate(ctx, folder, "list records", err)
+	}
+	return s.withLiveness(ctx, kind, out)
+}
+
+// EachPage calls fn for every key below prefix, all at the one revision it returns.
+func (s *Store) EachPage(ctx context.Context, prefix string, fn func(*mvccpb.KeyValue) error) (int64, error) {
+	from, end, rev := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
+	for {
+		resp, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(listPage), clientv3.WithRev(rev))
+		if err != nil {
+			return 0, err
+		}
+		if rev == 0 {
+			rev = resp.Header.Revision
+		}
+		for _, kv := range resp.Kvs {
+			if err := fn(kv); err != nil {
+				return 0, err
+			}
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return rev, nil
+		}
+		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// Create writes a record that must not exist. The same uid already there is success and
+// gives what is there: an answer that was lost on the way. Another: errs.ErrExists, permanent.
+func (s *Store) Create(ctx context.Context, rec manifest.Record) (manifest.Record, error) {
+	name := rec.Metadata.Name
+	key, err := s.recordKey(rec.Kind, name)
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	value, err := encodeRecord(rec)
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	resp, err := s.client.Txn(ctx).If(Absent(key)).Then(clientv3.OpPut(key, value)).Else(clientv3.OpGet(key)).Commit()
+	if err != nil {
+		return manifest.Record{}, Translate(ctx, ref(rec.Kind, name), "create record", err)
+	}
+	if resp.Succeeded {
+		rec.Metadata.ResourceVersion = resp.Header.Revision
+		return rec, nil
+	}
+	there, err := decodeRecord(resp.Responses[0].GetResponseRange().Kvs[0])
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	if there.Metadata.UID != rec.Metadata.UID || rec.Metadata.UID == "" {
+		return manifest.Record{}, errs.NewPermanent(ref(rec.Kind, name), "create record", errs.ErrExists, "")
+	}
+	return there, nil
+}
+
+// Update applies change to a record and writes it, comparing what it was read from; on a
+// conflict it reads again and applies change again, so change may run several times and
+// must depend on its argument only. Its error is returned and nothing is written.
+// Absent: errs.ErrNotFound.
+func (s *Store) Update(ctx context.Context, kind manifest.Kind, name string, change func(*manifest.Record) error) (manifest.Record, error) {
+	out, err := s.UpdateAll(ctx, kind, []string{name}, func(recs []*manifest.Record) error { return change(recs[0]) })
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	return out[0], nil
+}
+
+// UpdateAll is Update of several records of a kind in one transaction: all or none.
+func (s *Store) UpdateAll(ctx context.Context, kind manifest.Kind, names []string, change func([]*manifest.Record) error) ([]manifest.Record, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	object := ref(kind, strings.Join(names, ","))
+	var out []manifest.Record
+	err := RetryConflict(ctx, object, "update record", func() (bool, error) {
+		kvs, err := s.readRecords(ctx, kind, names)
+		if err != nil {
+			return false, err
+		}
+		recs, cmps, err := decodeAll(kind, names, kvs)
+		if err != nil {
+			return false, err
+		}
+		if err := change(recs); err != nil {
+			return false, err
+		}
+		puts := make([]clientv3.Op, 0, len(recs))
+		for i, rec := range recs {
+			value, err := encodeRecord(*rec)
+			if err != nil {
+				return false, err
+			}
+			puts = append(puts, clientv3.OpPut(string(kvs[i].Key), value))
+		}
+		resp, err := s.client.Txn(ctx).If(cmps...).Then(puts...).Commit()
+		if err != nil || !resp.Succeeded {
+			return false, Translate(ctx, object, "update record", err)
+		}
+		out = out[:0]
+		for _, rec := range recs {
+			rec.Metadata.ResourceVersion = resp.Header.Revision
+			out = append(out, *rec)
+		}
+		return true, nil
+	})
+	return out, err
+}
+
+func decodeAll(kind manifest.Kind, names []string, kvs []*mvccpb.KeyValue) ([]*manifest.Record, []clientv3.Cmp, error) {
+	recs, cmps := make([]*manifest.Record, len(kvs)), make([]clientv3.Cmp, len(kvs))
+	for i, kv := range kvs {
+		if kv == nil {
+			return nil, nil, notFound(kind, names[i])
+		}
+		rec, err := decodeRecord(kv)
+		if err != nil {
+			return nil, nil, err
+		}
+		recs[i], cmps[i] = &rec, Unchanged(kv)
+	}
+	return recs, cmps, nil
+}
+
+// Delete removes a record. Absent is success. Another uid under the name: errs.ErrConflict,
+// permanent, and nothing is changed.
+func (s *Store) Delete(ctx context.Context, kind manifest.Kind, name, uid string) error {
+	key, err := s.recordKey(kind, name)
+	if err != nil {
+		return err
+	}
+	return RetryConflict(ctx, ref(kind, name), "delete record", func() (bool, error) {
+		kvs, err := s.readRecords(ctx, kind, []string{name})
+		if err != nil || kvs[0] == nil {
+			return err == nil, err
+		}
+		rec, err := decodeRecord(kvs[0])
+		if err != nil {
+			return false, err
+		}
+		if rec.Metadata.UID != uid {
+			return false, errs.NewPermanent(ref(kind, name), "delete record",
+				fmt.Errorf("%w: it was made again", errs.ErrConflict), "")
+		}
+		resp, err := s.client.Txn(ctx).If(Unchanged(kvs[0])).Then(clientv3.OpDelete(key)).Commit()
+		return err == nil && resp.Succeeded, Translate(ctx, ref(kind, name), "delete record", err)
+	})
+}
+
+func decodeRecord(kv *mvccpb.KeyValue) (manifest.Record, error) {
+	var rec manifest.Record
+	if err := json.Unmarshal(kv.Value, &rec); err != nil {
+		return rec, errs.NewOperator(string(kv.Key), "decode record", err, "restore it from a backup, or delete the key")
+	}
+	rec.Metadata.ResourceVersion = kv.ModRevision
+	return rec, nil
+}
+
+func encodeRecord(rec manifest.Record) (string, error) {
+	rec.Metadata.ResourceVersion = 0
+	return encode(ref(rec.Kind, rec.Metadata.Name), rec)
+}
+
+// encode gives the JSON of v, refusing what is too big for etcd.
+func encode(object string, v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", errs.NewPermanent(object, "encode", err, "")
+	}
+	if len(data) >= MaxValue {
+		return "", errs.NewPermanent(object, "encode", fmt.Errorf("%w: %d KiB of JSON, the limit is %d KiB",
+			errs.ErrInvalid, len(data)>>10, MaxValue>>10), "move long inline text into files of the playbook")
+	}
+	return string(data), nil
+}
