@@ -1,0 +1,178 @@
+package addresses
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
+)
+
+const (
+	// DefaultQuarantine keeps a released address from a new owner until neighbours' ARP
+	// caches and resolvers have forgotten the old one.
+	DefaultQuarantine = time.Minute
+	// holdTimeout bounds one hold of a network's lock with all that waits in the queue: the
+	// lease of a dead holder has run out by then.
+	holdTimeout = 30 * time.Second
+)
+
+// Options of an Allocator.
+type Options struct {
+	// Quarantine of released addresses; 0 is DefaultQuarantine, negative is none. Whole
+	// seconds, rounded up.
+	Quarantine time.Duration
+}
+
+// Allocator hands out addresses. Safe for concurrent use; one a process is enough.
+type Allocator struct {
+	store      *etcdstate.Store
+	quarantine time.Duration
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	serving sync.WaitGroup
+
+	mu     sync.Mutex
+	queues map[string]*queue
+}
+
+// New makes an Allocator. The caller closes it before the store.
+func New(store *etcdstate.Store, opts Options) *Allocator {
+	a := &Allocator{store: store, quarantine: opts.Quarantine, queues: map[string]*queue{}}
+	if a.quarantine == 0 {
+		a.quarantine = DefaultQuarantine
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	return a
+}
+
+// Close ends what is being served; waiting callers get an error.
+func (a *Allocator) Close() {
+	a.cancel()
+	a.serving.Wait()
+}
+
+// Want is one address for one owner.
+type Want struct {
+	// Owner is "<server uid>/<nic>/<slot>": one address each.
+	Owner string
+	// Static is the address asked for; invalid: the next free one of Subnet, an index of
+	// the network's subnets.
+	Static netip.Addr
+	Subnet int
+}
+
+// Allocate gives every want an address of the network, with its subnet's prefix length, in
+// the order asked; all or none (up to 31 wants). The same owner gets the same again.
+//
+// Errors: errs.ErrNotFound (no such network), *TakenError, *RefusedError, *HolderError,
+// *QuarantineError, *ExhaustedError; anything else is transient.
+func (a *Allocator) Allocate(ctx context.Context, networkUID string, wants []Want) ([]netip.Prefix, error) {
+	if len(wants) == 0 {
+		return nil, nil
+	}
+	k := keys{a.store, networkUID}
+	have, err := a.holdings(ctx, k, wants)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(have, netip.Prefix{}) {
+		return have, nil
+	}
+	r := newRequest(ctx, wants, nil)
+	if err := a.submit(k, r); err != nil {
+		return nil, err
+	}
+	return r.got, nil
+}
+
+// Release takes back all addresses whose owner starts with one of the prefixes
+// ("<uid>/<nic>/"), into quarantine. What is not owned so is not touched; none is success.
+func (a *Allocator) Release(ctx context.Context, networkUID string, ownerPrefixes ...string) error {
+	k := keys{a.store, networkUID}
+	held, err := a.heldBy(ctx, k, ownerPrefixes)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	return a.submit(k, newRequest(ctx, nil, ownerPrefixes))
+}
+
+// holdings gives what the owners of wants have already; invalid where nothing.
+func (a *Allocator) holdings(ctx context.Context, k keys, wants []Want) ([]netip.Prefix, error) {
+	out := make([]netip.Prefix, 0, len(wants))
+	for chunk := range slices.Chunk(wants, etcdstate.MaxOps) {
+		ops := make([]clientv3.Op, len(chunk))
+		for i, w := range chunk {
+			ops[i] = clientv3.OpGet(k.owner(w.Owner))
+		}
+		resp, err := a.store.Client().Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return nil, etcdstate.Translate(ctx, "network "+k.uid, "read addresses", err)
+		}
+		for i, r := range resp.Responses {
+			var p netip.Prefix
+			if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
+				if p, err = heldPrefix(chunk[i], kvs[0].Value); err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// heldPrefix reads the value of o/<owner> and holds it against what is wanted.
+func heldPrefix(w Want, value []byte) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(string(value))
+	if err != nil {
+		return netip.Prefix{}, errs.NewOperator("owner "+w.Owner, "decode address", err, "")
+	}
+	if w.Static.IsValid() && w.Static != p.Addr() {
+		return netip.Prefix{}, &HolderError{Owner: w.Owner, Has: p.Addr(), Wants: w.Static}
+	}
+	return p, nil
+}
+
+// holding is an address with its owner and the revision at which both keys were written.
+type holding struct {
+	owner    string
+	prefix   netip.Prefix
+	revision int64
+}
+
+// heldBy lists the addresses of owners that start with one of the prefixes.
+func (a *Allocator) heldBy(ctx context.Context, k keys, ownerPrefixes []string) ([]holding, error) {
+	if len(ownerPrefixes) == 0 {
+		return nil, nil
+	}
+	var out []holding
+	for chunk := range slices.Chunk(ownerPrefixes, etcdstate.MaxOps) {
+		ops := make([]clientv3.Op, len(chunk))
+		for i, prefix := range chunk {
+			ops[i] = clientv3.OpGet(k.owner(prefix), clientv3.WithPrefix())
+		}
+		resp, err := a.store.Client().Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return nil, etcdstate.Translate(ctx, "network "+k.uid, "read addresses", err)
+		}
+		for _, r := range resp.Responses {
+			for _, kv := range r.GetResponseRange().Kvs {
+				owner := strings.TrimPrefix(string(kv.Key), k.owner(""))
+				p, err := netip.ParsePrefix(string(kv.Value))
+				if err != nil {
+					return nil, errs.NewOperator("owner "+owner, "decode address", err, "")
+				}
+				out = append(out, holding{owner: owner, prefix: p, revision: kv.ModRevision})
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,104 @@
+package addresses
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"burrow.dev/burrow/internal/errs"
+)
+
+// GatewayOwner starts the owner of a subnet's gateway: "gateway/<slot>".
+const GatewayOwner = "gateway"
+
+// TakenError says that an address asked for has another owner. It is errs.ErrExists.
+type TakenError struct {
+	Addr netip.Addr
+	// Owner has it: "<server uid>/<nic>/<slot>".
+	Owner string
+}
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("address %s has an owner already: %s", e.Addr, e.Owner)
+}
+
+// Is makes errors.Is(err, errs.ErrExists) true.
+func (e *TakenError) Is(target error) bool { return target == errs.ErrExists }
+
+// RefusedError says that an address asked for is never handed out. It is errs.ErrInvalid.
+type RefusedError struct {
+	Addr netip.Addr
+	Why  string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("address %s cannot be used: %s", e.Addr, e.Why)
+}
+
+// Is makes errors.Is(err, errs.ErrInvalid) true.
+func (e *RefusedError) Is(target error) bool { return target == errs.ErrInvalid }
+
+// HolderError says that an owner has an address already, and asked for another one. It is
+// errs.ErrConflict: release the old one first.
+type HolderError struct {
+	Owner      string
+	Has, Wants netip.Addr
+}
+
+func (e *HolderError) Error() string {
+	return fmt.Sprintf("owner %s has address %s and asks for %s", e.Owner, e.Has, e.Wants)
+}
+
+// Is makes errors.Is(err, errs.ErrConflict) true.
+func (e *HolderError) Is(target error) bool { return target == errs.ErrConflict }
+
+// QuarantineError says that what is free was released a moment ago: waiting helps. It is
+// errs.ErrUnavailable. Addr is the one asked for, or invalid for "all that are free".
+type QuarantineError struct{ Addr netip.Addr }
+
+func (e *QuarantineError) Error() string {
+	if e.Addr.IsValid() {
+		return fmt.Sprintf("address %s was released a moment ago and is in quarantine", e.Addr)
+	}
+	return "all free addresses were released a moment ago and are in quarantine"
+}
+
+// Is makes errors.Is(err, errs.ErrUnavailable) true.
+func (e *QuarantineError) Is(target error) bool { return target == errs.ErrUnavailable }
+
+// User is who has addresses on a network, and how many.
+type User struct {
+	// UID of a server, or GatewayOwner.
+	UID   string
+	Count int
+}
+
+// ExhaustedError says that a subnet has no address left. It is errs.ErrNoSpace.
+type ExhaustedError struct {
+	Subnet netip.Prefix
+	// Size is the number of addresses it can hand out, in words.
+	Size string
+	// Users are the biggest ones, biggest first.
+	Users []User
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("subnet %s has no address left: all %s are in use", e.Subnet, e.Size)
+}
+
+// Is makes errors.Is(err, errs.ErrNoSpace) true.
+func (e *ExhaustedError) Is(target error) bool { return target == errs.ErrNoSpace }
+
+// InUseError says who uses a network that was to be forgotten. It is errs.ErrBusy.
+type InUseError struct{ Users []User }
+
+func (e *InUseError) Error() string {
+	uids := make([]string, len(e.Users))
+	for i, u := range e.Users {
+		uids[i] = u.UID
+	}
+	return "network is in use by " + strings.Join(uids, ", ")
+}
+
+// Is makes errors.Is(err, errs.ErrBusy) true.
+func (e *InUseError) Is(target error) bool { return target == errs.ErrBusy }

@@ -1,0 +1,309 @@
+package addresses
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"go4.org/netipx"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
+)
+
+// plan decides which addresses one transaction hands out. It is pure: newPlan says what
+// must be looked at, the caller fills in what is there, assign decides.
+type plan struct {
+	k     keys
+	state *reading
+	known map[string]int // free addresses of blocks that were read, by count key
+	items []item
+
+	// To look at.
+	statics []netip.Addr
+	blocks  []netip.Prefix
+	bySpace map[*space][]netip.Prefix
+
+	// What is there.
+	owners      map[netip.Addr]string
+	quarantined map[netip.Addr]bool
+	busy        map[netip.Prefix]map[netip.Addr]bool
+
+	// Decided.
+	granted   []grant
+	exhausted []item
+	added     map[string]int        // by count key
+	cursors   map[string]netip.Addr // by cursor key
+	gaps      map[*space][]netip.Addr
+	gone      map[netip.Addr]string // granted in this plan, to whom
+}
+
+// grant is an address for an item.
+type grant struct {
+	item   item
+	prefix netip.Prefix
+	value  string
+	space  *space
+}
+
+// newPlan checks the items and chooses blocks with room for those that take any address.
+func newPlan(k keys, state *reading, known map[string]int, items []item) *plan {
+	p := &plan{
+		k: k, state: state, known: known,
+		bySpace: map[*space][]netip.Prefix{},
+		owners:  map[netip.Addr]string{}, quarantined: map[netip.Addr]bool{}, busy: map[netip.Prefix]map[netip.Addr]bool{},
+		added: map[string]int{}, cursors: map[string]netip.Addr{}, gaps: map[*space][]netip.Addr{}, gone: map[netip.Addr]string{},
+	}
+	need := map[*space]int{}
+	for _, it := range items {
+		if it.req.finished() {
+			continue
+		}
+		if err := p.check(it.want); err != nil {
+			it.req.fail(err)
+			continue
+		}
+		if it.want.Static.IsValid() {
+			p.statics = append(p.statics, it.want.Static)
+		} else {
+			need[state.spaces[it.want.Subnet]]++
+		}
+	}
+	for _, it := range items {
+		if !it.req.finished() {
+			p.items = append(p.items, it)
+		}
+	}
+	for sp, n := range need {
+		budget := (etcdstate.MaxOps/2 - len(p.statics)) / len(need)
+		p.bySpace[sp] = p.choose(sp, n, budget)
+		p.blocks = append(p.blocks, p.bySpace[sp]...)
+	}
+	return p
+}
+
+func (p *plan) check(w Want) error {
+	if !w.Static.IsValid() {
+		if w.Subnet < 0 || w.Subnet >= len(p.state.spaces) {
+			return errs.NewPermanent("network "+p.k.uid, "allocate address", fmt.Errorf("%w: it has no subnet %d", errs.ErrInvalid, w.Subnet), "")
+		}
+		return nil
+	}
+	sp := p.state.spaceOf(w.Static)
+	if sp == nil {
+		return &RefusedError{Addr: w.Static, Why: "it is in none of the network's subnets"}
+	}
+	if why := sp.refuses(w.Static); why != "" {
+		return &RefusedError{Addr: w.Static, Why: why}
+	}
+	return nil
+}
+
+// choose gives the blocks to read for n addresses of a subnet, from the cursor on: those
+// with room by their count for n, and one more in case some of it is in quarantine.
+func (p *plan) choose(sp *space, n, budget int) []netip.Prefix {
+	var out []netip.Prefix
+	p.eachBlock(sp, func(block netip.Prefix) bool {
+		room := p.room(sp, block)
+		if gaps, read := p.known[p.k.count(block)]; read {
+			room = min(room, gaps)
+		}
+		if room <= 0 {
+			return true
+		}
+		out = append(out, block)
+		spare := n <= 0
+		n -= room
+		return !spare && len(out) < budget
+	})
+	return out
+}
+
+// room is how many addresses of a block are free, by its count.
+func (p *plan) room(sp *space, block netip.Prefix) int {
+	return sp.capacity(block) - p.state.used[p.k.count(block)]
+}
+
+// eachBlock visits all blocks of a subnet once, from the cursor on, while visit says so.
+// It costs no request: empty blocks have no count, and a full one is one look into a map.
+func (p *plan) eachBlock(sp *space, visit func(netip.Prefix) bool) {
+	start, ok := sp.blockFrom(p.state.cursors[p.k.cursor(sp.prefix)])
+	if !ok {
+		if start, ok = sp.blockFrom(sp.prefix.Addr()); !ok {
+			return // nothing to hand out at all
+		}
+	}
+	for block := start; visit(block); {
+		next, ok := sp.blockFrom(netipx.PrefixLastIP(block).Next())
+		if !ok {
+			next, _ = sp.blockFrom(sp.prefix.Addr())
+		}
+		if block = next; block == start {
+			return
+		}
+	}
+}
+
+// assign gives addresses to whole requests, in order, as long as they fit into one
+// transaction. Requests that ask for what cannot be had are failed here.
+func (p *plan) assign(now time.Time) {
+	p.findGaps()
+	for first := 0; first < len(p.items); {
+		end := first + 1
+		for end < len(p.items) && p.items[end].req == p.items[first].req {
+			end++
+		}
+		if !p.assignRequest(p.items[first:end], now) {
+			return
+		}
+		first = end
+	}
+}
+
+// assignRequest gives one request's items their addresses, all or none. False: no more
+// fits into this transaction.
+func (p *plan) assignRequest(items []item, now time.Time) bool {
+	var mine []grant
+	undo := func() {
+		for _, g := range mine {
+			delete(p.gone, g.prefix.Addr())
+			if !g.item.want.Static.IsValid() {
+				p.gaps[g.space] = append([]netip.Addr{g.prefix.Addr()}, p.gaps[g.space]...)
+			}
+		}
+	}
+	for _, it := range items {
+		a, sp, err := p.pick(it.want)
+		if err != nil {
+			undo()
+			it.req.fail(err)
+			return true
+		}
+		if !a.IsValid() {
+			undo()
+			p.short(it, sp)
+			return true
+		}
+		value, err := json.Marshal(owned{Owner: it.want.Owner, Since: now})
+		if err != nil {
+			undo()
+			it.req.fail(errs.NewPermanent("address "+a.String(), "encode", err, ""))
+			return true
+		}
+		p.gone[a] = it.want.Owner
+		mine = append(mine, grant{it, netip.PrefixFrom(a, sp.prefix.Bits()), string(value), sp})
+	}
+	if !p.fits(mine) {
+		undo()
+		return false
+	}
+	for _, g := range mine {
+		a := g.prefix.Addr()
+		if g.space.automatic(a) {
+			key := p.k.count(blockOf(a))
+			p.added[key]++
+			if _, read := p.known[key]; read {
+				p.known[key]--
+			}
+		}
+		if !g.item.want.Static.IsValid() {
+			next := a.Next()
+			if !next.IsValid() {
+				next = g.space.prefix.Addr()
+			}
+			p.cursors[p.k.cursor(g.space.prefix)] = next
+		}
+	}
+	p.granted = append(p.granted, mine...)
+	return true
+}
+
+// pick gives the address for a want; invalid when the blocks that were read have none left.
+func (p *plan) pick(w Want) (netip.Addr, *space, error) {
+	if a := w.Static; a.IsValid() {
+		owner, taken := p.owners[a]
+		if other, now := p.gone[a]; now {
+			owner, taken = other, true
+		}
+		switch {
+		case taken:
+			return netip.Addr{}, nil, &TakenError{Addr: a, Owner: owner}
+		case p.quarantined[a]:
+			return netip.Addr{}, nil, &QuarantineError{Addr: a}
+		}
+		return a, p.state.spaceOf(a), nil
+	}
+	sp := p.state.spaces[w.Subnet]
+	for len(p.gaps[sp]) > 0 {
+		a := p.gaps[sp][0]
+		p.gaps[sp] = p.gaps[sp][1:]
+		if _, now := p.gone[a]; !now {
+			return a, sp, nil
+		}
+	}
+	return netip.Addr{}, sp, nil
+}
+
+// short decides about an item for which the blocks that were read have no address: with
+// others to read, or after this transaction, it is tried again. Otherwise the subnet is
+// full, or full but for quarantine.
+func (p *plan) short(it item, sp *space) {
+	unread, quarantined := false, 0
+	p.eachBlock(sp, func(block netip.Prefix) bool {
+		room := p.room(sp, block)
+		gaps, read := p.known[p.k.count(block)]
+		switch {
+		case room <= 0:
+		case read:
+			quarantined += room - gaps
+		default:
+			unread = true
+		}
+		return !unread
+	})
+	switch {
+	case len(p.granted) > 0 || unread:
+	case quarantined > 0:
+		it.req.fail(&QuarantineError{})
+	default:
+		p.exhausted = append(p.exhausted, it)
+	}
+}
+
+// findGaps lists the free addresses of the blocks that were read, in the order in which
+// they are tried: in the cursor's block from the cursor on, then its beginning.
+func (p *plan) findGaps() {
+	for sp, blocks := range p.bySpace {
+		cursor := p.state.cursors[p.k.cursor(sp.prefix)]
+		for i, block := range blocks {
+			var before, after []netip.Addr
+			for _, r := range sp.within(block) {
+				for a := r.From(); a.IsValid() && !r.To().Less(a); a = a.Next() {
+					switch {
+					case p.busy[block][a]:
+					case i == 0 && a.Less(cursor):
+						before = append(before, a)
+					default:
+						after = append(after, a)
+					}
+				}
+			}
+			p.known[p.k.count(block)] = len(before) + len(after)
+			p.gaps[sp] = append(append(p.gaps[sp], after...), before...)
+		}
+	}
+}
+
+// fits reports whether a transaction has room for these as well: three comparisons an
+// address, one a block, one each for the lock and the pool.
+func (p *plan) fits(more []grant) bool {
+	blocks := map[string]bool{}
+	for key := range p.added {
+		blocks[key] = true
+	}
+	for _, g := range more {
+		blocks[p.k.count(blockOf(g.prefix.Addr()))] = true
+	}
+	return 3*(len(p.granted)+len(more))+len(blocks)+2 <= etcdstate.MaxOps
+}
