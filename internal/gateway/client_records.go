@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 
@@ -91,21 +90,4 @@ func decodeEvent(encoded *gatewaypb.RecordEvent) (Event, error) {
 	}
 	return Event{}, errs.NewPermanent("event", "decode", errs.Reason("%w: type %v", errs.ErrInvalid, encoded.GetType()),
 		"use the same version of burrow as the worker")
-}
-
-// Hosts gives the hypervisors, by name.
-func (c *Client) Hosts(ctx context.Context) ([]Host, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	resp, err := c.rpc.ListHosts(ctx, &gatewaypb.ListHostsRequest{})
-	if err != nil {
-		return nil, c.failed(err, "list hosts")
-	}
-	hosts := make([]Host, len(resp.GetHosts()))
-	for i, encoded := range resp.GetHosts() {
-		if err := json.Unmarshal(encoded, &hosts[i]); err != nil {
-			return nil, errs.NewPermanent("host", "decode", err, "use the same version of burrow as the worker")
-		}
-	}
-	return hosts, nil
 }

@@ -17,7 +17,6 @@ import (
 type Deps struct {
 	Info     Info
 	Records  Records
-	Hosts    Hosts
 	Blobs    Blobs
 	Dialer   Dialer
 	Keys     Keys
@@ -63,35 +62,6 @@ const (
 type Event struct {
 	Type   EventType
 	Record manifest.Record
-}
-
-// Hosts lists the hypervisors, living or not.
-type Hosts interface {
-	Hosts(ctx context.Context) ([]Host, error)
-}
-
-// Host is a hypervisor as its worker registered it.
-type Host struct {
-	Name              string            `json:"name"`
-	Alive             bool              `json:"alive"`
-	Schedulable       bool              `json:"schedulable"`
-	Accelerator       string            `json:"accelerator"`
-	AcceleratorReason string            `json:"acceleratorReason,omitempty"`
-	Version           string            `json:"version,omitempty"`
-	CPU               int               `json:"cpu"`
-	MemoryMiB         int               `json:"memoryMiB"`
-	ReservedCPU       int               `json:"reservedCPU"`
-	ReservedMemoryMiB int               `json:"reservedMemoryMiB"`
-	Pools             []Pool            `json:"pools,omitempty"`
-	Labels            map[string]string `json:"labels,omitempty"`
-	Since             time.Time         `json:"since"`
-}
-
-// Pool is a storage pool of a host.
-type Pool struct {
-	Name        string `json:"name"`
-	CapacityGiB int    `json:"capacityGiB"`
-	FreeGiB     int    `json:"freeGiB"`
 }
 
 // Blobs stores bundles. *blob.Store is one.

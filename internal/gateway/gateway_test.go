@@ -251,8 +251,6 @@ func TestAMissingDependencyIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "this worker has no networks")
 	_, err = c.AgentConn(t.Context(), "db")
 	require.ErrorContains(t, err, "this worker has no management keys")
-	_, err = c.Hosts(t.Context())
-	require.ErrorContains(t, err, "this worker has no list of hosts")
 	require.ErrorContains(t, c.Logs(t.Context(), "db", "", false, io.Discard), "this worker has no run logs")
 }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -157,14 +156,11 @@ func serverTLS(cfg config.Gateway) (*tls.Config, error) {
 		return nil, errs.NewPermanent(object, "listen", errs.Reason("%w: an address needs TLS, since whoever reaches it is root here", errs.ErrInvalid),
 			"set gateway.tls in worker.json, or use gateway.socket")
 	}
-	pool, cert, err := readPEM(cfg.TLS)
+	tlsConfig, err := cfg.TLS.Server()
 	if err != nil {
 		return nil, errs.NewPermanent(object, "read its certificates", err, "correct gateway.tls in worker.json")
 	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-	}, nil
+	return tlsConfig, nil
 }
 
 func clientTLS(cfg config.Gateway) (*tls.Config, error) {
@@ -172,30 +168,16 @@ func clientTLS(cfg config.Gateway) (*tls.Config, error) {
 	if cfg.TLS == nil {
 		return nil, errs.NewPermanent(object, "connect", errs.Reason("%w: an address needs TLS", errs.ErrInvalid), "set gateway.tls in client.json")
 	}
-	pool, cert, err := readPEM(cfg.TLS)
+	tlsConfig, err := cfg.TLS.Client()
 	if err != nil {
 		return nil, errs.NewPermanent(object, "read its certificates", err, "correct gateway.tls in client.json; its files belong to group "+config.Group)
 	}
-	name := cfg.TLS.ServerName
-	if name == "" {
+	if tlsConfig.ServerName == "" {
 		host, _, err := net.SplitHostPort(cfg.Address)
 		if err != nil {
 			return nil, errs.NewPermanent(object, "connect", err, "write gateway.address as HOST:PORT")
 		}
-		name = host
+		tlsConfig.ServerName = host
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: name}, nil
-}
-
-func readPEM(files *config.TLS) (*x509.CertPool, tls.Certificate, error) {
-	ca, err := os.ReadFile(files.CA)
-	if err != nil {
-		return nil, tls.Certificate{}, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return nil, tls.Certificate{}, errs.Reason("%w: %s holds no certificate", errs.ErrInvalid, files.CA)
-	}
-	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
-	return pool, cert, err
+	return tlsConfig, nil
 }

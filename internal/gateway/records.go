@@ -148,26 +148,6 @@ func (b *backlog) next(ctx context.Context) (Event, bool) {
 	}
 }
 
-// ListHosts implements the service.
-func (s *Server) ListHosts(ctx context.Context, _ *gatewaypb.ListHostsRequest) (*gatewaypb.ListHostsResponse, error) {
-	if s.deps.Hosts == nil {
-		return nil, absent("list of hosts")
-	}
-	hosts, err := s.deps.Hosts.Hosts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	resp := &gatewaypb.ListHostsResponse{}
-	for _, host := range hosts {
-		encoded, err := json.Marshal(host)
-		if err != nil {
-			return nil, errs.NewPermanent("host "+host.Name, "encode", err, "")
-		}
-		resp.Hosts = append(resp.Hosts, encoded)
-	}
-	return resp, nil
-}
-
 func encodeRecord(rec manifest.Record) (*gatewaypb.Record, error) {
 	encoded, err := json.Marshal(rec)
 	if err != nil {

@@ -143,7 +143,10 @@ func TestClosingEitherEndClosesTheOther(t *testing.T) {
 		_, err := conn.Read(make([]byte, 1))
 		far <- err
 	})
-	gone := listenTCP(t, func(conn *net.TCPConn) { _ = conn.SetLinger(0) })
+	gone := listenTCP(t, func(conn *net.TCPConn) {
+		_, _ = conn.Read(make([]byte, 1)) // it is open by now
+		_ = conn.SetLinger(0)
+	})
 	c := connect(t, serve(t, deps(t, &store{records: []manifest.Record{server("db", "127.0.0.1/8")}})))
 
 	conn, err := c.DialServer(t.Context(), "db", port)
@@ -159,6 +162,8 @@ func TestClosingEitherEndClosesTheOther(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 
 	conn, err = c.DialServer(t.Context(), "db", gone)
+	require.NoError(t, err)
+	_, err = conn.Write([]byte("x"))
 	require.NoError(t, err)
 	_, err = conn.Read(make([]byte, 1))
 	require.Error(t, err)

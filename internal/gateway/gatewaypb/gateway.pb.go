@@ -442,87 +442,6 @@ func (x *RecordEvent) GetRecord() *Record {
 	return nil
 }
 
-type ListHostsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListHostsRequest) Reset() {
-	*x = ListHostsRequest{}
-	mi := &file_gateway_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListHostsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListHostsRequest) ProtoMessage() {}
-
-func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
-func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{7}
-}
-
-type ListHostsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON of gateway.Host, one each.
-	Hosts         [][]byte `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListHostsResponse) Reset() {
-	*x = ListHostsResponse{}
-	mi := &file_gateway_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListHostsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListHostsResponse) ProtoMessage() {}
-
-func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
-func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ListHostsResponse) GetHosts() [][]byte {
-	if x != nil {
-		return x.Hosts
-	}
-	return nil
-}
-
 type HasBundleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "sha256:<hex>".
@@ -533,7 +452,7 @@ type HasBundleRequest struct {
 
 func (x *HasBundleRequest) Reset() {
 	*x = HasBundleRequest{}
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +464,7 @@ func (x *HasBundleRequest) String() string {
 func (*HasBundleRequest) ProtoMessage() {}
 
 func (x *HasBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +477,7 @@ func (x *HasBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasBundleRequest.ProtoReflect.Descriptor instead.
 func (*HasBundleRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{9}
+	return file_gateway_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HasBundleRequest) GetDigest() string {
@@ -577,7 +496,7 @@ type HasBundleResponse struct {
 
 func (x *HasBundleResponse) Reset() {
 	*x = HasBundleResponse{}
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +508,7 @@ func (x *HasBundleResponse) String() string {
 func (*HasBundleResponse) ProtoMessage() {}
 
 func (x *HasBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +521,7 @@ func (x *HasBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasBundleResponse.ProtoReflect.Descriptor instead.
 func (*HasBundleResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{10}
+	return file_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HasBundleResponse) GetStored() bool {
@@ -625,7 +544,7 @@ type UploadBundleRequest struct {
 
 func (x *UploadBundleRequest) Reset() {
 	*x = UploadBundleRequest{}
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +556,7 @@ func (x *UploadBundleRequest) String() string {
 func (*UploadBundleRequest) ProtoMessage() {}
 
 func (x *UploadBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +569,7 @@ func (x *UploadBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadBundleRequest.ProtoReflect.Descriptor instead.
 func (*UploadBundleRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{11}
+	return file_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UploadBundleRequest) GetDigest() string {
@@ -682,7 +601,7 @@ type UploadBundleResponse struct {
 
 func (x *UploadBundleResponse) Reset() {
 	*x = UploadBundleResponse{}
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +613,7 @@ func (x *UploadBundleResponse) String() string {
 func (*UploadBundleResponse) ProtoMessage() {}
 
 func (x *UploadBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +626,7 @@ func (x *UploadBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadBundleResponse.ProtoReflect.Descriptor instead.
 func (*UploadBundleResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{12}
+	return file_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 type LogsRequest struct {
@@ -722,7 +641,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +653,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +666,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{13}
+	return file_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LogsRequest) GetServer() string {
@@ -780,7 +699,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +711,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +724,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{14}
+	return file_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -828,7 +747,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +759,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +772,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{15}
+	return file_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TunnelRequest) GetServer() string {
@@ -891,7 +810,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +822,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +835,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{16}
+	return file_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TunnelResponse) GetOpened() bool {
@@ -977,10 +896,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bTYPE_PUT\x10\x01\x12\x0f\n" +
 	"\vTYPE_DELETE\x10\x02\x12\x0f\n" +
-	"\vTYPE_SYNCED\x10\x03\"\x12\n" +
-	"\x10ListHostsRequest\")\n" +
-	"\x11ListHostsResponse\x12\x14\n" +
-	"\x05hosts\x18\x01 \x03(\fR\x05hosts\"*\n" +
+	"\vTYPE_SYNCED\x10\x03\"*\n" +
 	"\x10HasBundleRequest\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\"+\n" +
 	"\x11HasBundleResponse\x12\x16\n" +
@@ -1004,13 +920,12 @@ const file_gateway_proto_rawDesc = "" +
 	"\x06opened\x18\x01 \x01(\bR\x06opened\x12\x16\n" +
 	"\x06remote\x18\x02 \x01(\tR\x06remote\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03eof\x18\x04 \x01(\bR\x03eof2\x9a\a\n" +
+	"\x03eof\x18\x04 \x01(\bR\x03eof2\xc2\x06\n" +
 	"\aGateway\x12G\n" +
 	"\x04Info\x12\x1e.burrow.gateway.v1.InfoRequest\x1a\x1f.burrow.gateway.v1.InfoResponse\x12K\n" +
 	"\tGetRecord\x12#.burrow.gateway.v1.GetRecordRequest\x1a\x19.burrow.gateway.v1.Record\x12Q\n" +
 	"\vListRecords\x12%.burrow.gateway.v1.ListRecordsRequest\x1a\x19.burrow.gateway.v1.Record0\x01\x12X\n" +
 	"\fWatchRecords\x12&.burrow.gateway.v1.WatchRecordsRequest\x1a\x1e.burrow.gateway.v1.RecordEvent0\x01\x12V\n" +
-	"\tListHosts\x12#.burrow.gateway.v1.ListHostsRequest\x1a$.burrow.gateway.v1.ListHostsResponse\x12V\n" +
 	"\tHasBundle\x12#.burrow.gateway.v1.HasBundleRequest\x1a$.burrow.gateway.v1.HasBundleResponse\x12a\n" +
 	"\fUploadBundle\x12&.burrow.gateway.v1.UploadBundleRequest\x1a'.burrow.gateway.v1.UploadBundleResponse(\x01\x12B\n" +
 	"\x04Logs\x12\x1e.burrow.gateway.v1.LogsRequest\x1a\x18.burrow.gateway.v1.Chunk0\x01\x12R\n" +
@@ -1031,7 +946,7 @@ func file_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_gateway_proto_goTypes = []any{
 	(RecordEvent_Type)(0),        // 0: burrow.gateway.v1.RecordEvent.Type
 	(*InfoRequest)(nil),          // 1: burrow.gateway.v1.InfoRequest
@@ -1041,16 +956,14 @@ var file_gateway_proto_goTypes = []any{
 	(*WatchRecordsRequest)(nil),  // 5: burrow.gateway.v1.WatchRecordsRequest
 	(*Record)(nil),               // 6: burrow.gateway.v1.Record
 	(*RecordEvent)(nil),          // 7: burrow.gateway.v1.RecordEvent
-	(*ListHostsRequest)(nil),     // 8: burrow.gateway.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),    // 9: burrow.gateway.v1.ListHostsResponse
-	(*HasBundleRequest)(nil),     // 10: burrow.gateway.v1.HasBundleRequest
-	(*HasBundleResponse)(nil),    // 11: burrow.gateway.v1.HasBundleResponse
-	(*UploadBundleRequest)(nil),  // 12: burrow.gateway.v1.UploadBundleRequest
-	(*UploadBundleResponse)(nil), // 13: burrow.gateway.v1.UploadBundleResponse
-	(*LogsRequest)(nil),          // 14: burrow.gateway.v1.LogsRequest
-	(*Chunk)(nil),                // 15: burrow.gateway.v1.Chunk
-	(*TunnelRequest)(nil),        // 16: burrow.gateway.v1.TunnelRequest
-	(*TunnelResponse)(nil),       // 17: burrow.gateway.v1.TunnelResponse
+	(*HasBundleRequest)(nil),     // 8: burrow.gateway.v1.HasBundleRequest
+	(*HasBundleResponse)(nil),    // 9: burrow.gateway.v1.HasBundleResponse
+	(*UploadBundleRequest)(nil),  // 10: burrow.gateway.v1.UploadBundleRequest
+	(*UploadBundleResponse)(nil), // 11: burrow.gateway.v1.UploadBundleResponse
+	(*LogsRequest)(nil),          // 12: burrow.gateway.v1.LogsRequest
+	(*Chunk)(nil),                // 13: burrow.gateway.v1.Chunk
+	(*TunnelRequest)(nil),        // 14: burrow.gateway.v1.TunnelRequest
+	(*TunnelResponse)(nil),       // 15: burrow.gateway.v1.TunnelResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	0,  // 0: burrow.gateway.v1.RecordEvent.type:type_name -> burrow.gateway.v1.RecordEvent.Type
@@ -1059,26 +972,24 @@ var file_gateway_proto_depIdxs = []int32{
 	3,  // 3: burrow.gateway.v1.Gateway.GetRecord:input_type -> burrow.gateway.v1.GetRecordRequest
 	4,  // 4: burrow.gateway.v1.Gateway.ListRecords:input_type -> burrow.gateway.v1.ListRecordsRequest
 	5,  // 5: burrow.gateway.v1.Gateway.WatchRecords:input_type -> burrow.gateway.v1.WatchRecordsRequest
-	8,  // 6: burrow.gateway.v1.Gateway.ListHosts:input_type -> burrow.gateway.v1.ListHostsRequest
-	10, // 7: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
-	12, // 8: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
-	14, // 9: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
-	16, // 10: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
-	16, // 11: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
-	16, // 12: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
-	2,  // 13: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
-	6,  // 14: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
-	6,  // 15: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
-	7,  // 16: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
-	9,  // 17: burrow.gateway.v1.Gateway.ListHosts:output_type -> burrow.gateway.v1.ListHostsResponse
-	11, // 18: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
-	13, // 19: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
-	15, // 20: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
-	17, // 21: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
-	17, // 22: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
-	17, // 23: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
-	13, // [13:24] is the sub-list for method output_type
-	2,  // [2:13] is the sub-list for method input_type
+	8,  // 6: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
+	10, // 7: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
+	12, // 8: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
+	14, // 9: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
+	14, // 10: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
+	14, // 11: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
+	2,  // 12: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
+	6,  // 13: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
+	6,  // 14: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
+	7,  // 15: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
+	9,  // 16: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
+	11, // 17: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
+	13, // 18: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
+	15, // 19: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
+	15, // 20: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
+	15, // 21: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
+	12, // [12:22] is the sub-list for method output_type
+	2,  // [2:12] is the sub-list for method input_type
 	2,  // [2:2] is the sub-list for extension type_name
 	2,  // [2:2] is the sub-list for extension extendee
 	0,  // [0:2] is the sub-list for field type_name
@@ -1095,7 +1006,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,7 +23,6 @@ const (
 	Gateway_GetRecord_FullMethodName    = "/burrow.gateway.v1.Gateway/GetRecord"
 	Gateway_ListRecords_FullMethodName  = "/burrow.gateway.v1.Gateway/ListRecords"
 	Gateway_WatchRecords_FullMethodName = "/burrow.gateway.v1.Gateway/WatchRecords"
-	Gateway_ListHosts_FullMethodName    = "/burrow.gateway.v1.Gateway/ListHosts"
 	Gateway_HasBundle_FullMethodName    = "/burrow.gateway.v1.Gateway/HasBundle"
 	Gateway_UploadBundle_FullMethodName = "/burrow.gateway.v1.Gateway/UploadBundle"
 	Gateway_Logs_FullMethodName         = "/burrow.gateway.v1.Gateway/Logs"
@@ -50,8 +49,6 @@ type GatewayClient interface {
 	// WatchRecords gives the records there are, then SYNCED, then changes. A reader that
 	// lags gets the latest state of each record, not every state between.
 	WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordEvent], error)
-	// ListHosts gives the hypervisors.
-	ListHosts(ctx context.Context, in *ListHostsRequest, opts ...grpc.CallOption) (*ListHostsResponse, error)
 	// HasBundle asks whether a bundle is stored, whole.
 	HasBundle(ctx context.Context, in *HasBundleRequest, opts ...grpc.CallOption) (*HasBundleResponse, error)
 	// UploadBundle stores a bundle under its digest: first the header, then the bytes.
@@ -131,16 +128,6 @@ func (c *gatewayClient) WatchRecords(ctx context.Context, in *WatchRecordsReques
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_WatchRecordsClient = grpc.ServerStreamingClient[RecordEvent]
-
-func (c *gatewayClient) ListHosts(ctx context.Context, in *ListHostsRequest, opts ...grpc.CallOption) (*ListHostsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListHostsResponse)
-	err := c.cc.Invoke(ctx, Gateway_ListHosts_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
 
 func (c *gatewayClient) HasBundle(ctx context.Context, in *HasBundleRequest, opts ...grpc.CallOption) (*HasBundleResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -241,8 +228,6 @@ type GatewayServer interface {
 	// WatchRecords gives the records there are, then SYNCED, then changes. A reader that
 	// lags gets the latest state of each record, not every state between.
 	WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[RecordEvent]) error
-	// ListHosts gives the hypervisors.
-	ListHosts(context.Context, *ListHostsRequest) (*ListHostsResponse, error)
 	// HasBundle asks whether a bundle is stored, whole.
 	HasBundle(context.Context, *HasBundleRequest) (*HasBundleResponse, error)
 	// UploadBundle stores a bundle under its digest: first the header, then the bytes.
@@ -276,9 +261,6 @@ func (UnimplementedGatewayServer) ListRecords(*ListRecordsRequest, grpc.ServerSt
 }
 func (UnimplementedGatewayServer) WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[RecordEvent]) error {
 	return status.Errorf(codes.Unimplemented, "method WatchRecords not implemented")
-}
-func (UnimplementedGatewayServer) ListHosts(context.Context, *ListHostsRequest) (*ListHostsResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method ListHosts not implemented")
 }
 func (UnimplementedGatewayServer) HasBundle(context.Context, *HasBundleRequest) (*HasBundleResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method HasBundle not implemented")
@@ -377,24 +359,6 @@ func _Gateway_WatchRecords_Handler(srv interface{}, stream grpc.ServerStream) er
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_WatchRecordsServer = grpc.ServerStreamingServer[RecordEvent]
 
-func _Gateway_ListHosts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListHostsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GatewayServer).ListHosts(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Gateway_ListHosts_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GatewayServer).ListHosts(ctx, req.(*ListHostsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Gateway_HasBundle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(HasBundleRequest)
 	if err := dec(in); err != nil {
@@ -466,10 +430,6 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetRecord",
 			Handler:    _Gateway_GetRecord_Handler,
-		},
-		{
-			MethodName: "ListHosts",
-			Handler:    _Gateway_ListHosts_Handler,
 		},
 		{
 			MethodName: "HasBundle",
