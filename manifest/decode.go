@@ -19,6 +19,8 @@ type decoder struct {
 	out  *collector
 	doc  *Document
 	name string // "server/db", for messages
+	// specFields are the fields of the kind's spec, for keys that stand a level too high.
+	specFields []string
 }
 
 func (d *decoder) report(i issue) { d.out.problem(d.name, i) }
@@ -44,14 +46,14 @@ func (d *decoder) mark(path, written string, at position) {
 func (d *decoder) structure(v *value, target reflect.Value, path string) {
 	v = d.shaped(v, shapeMapping, path)
 	fields := fieldsOf(target.Type())
-	used := map[string]bool{}
+	meant := d.strangers(v, path, fields)
 	for _, f := range fields {
-		for _, name := range f.names() {
-			used[name] = true
-		}
 		e := d.pick(v, f, path)
 		own := join(path, f.name)
 		fieldValue := target.FieldByIndex(f.index)
+		if e == nil && meant[f.name] {
+			continue // written, but misspelt: reported once
+		}
 		if e == nil || e.value.shape == shapeNull {
 			d.absent(v, e, f, fieldValue, own)
 			continue
@@ -63,13 +65,29 @@ func (d *decoder) structure(v *value, target reflect.Value, path string) {
 		d.mark(own, join(path, e.key), at)
 		d.field(e.value, fieldValue, own, f)
 	}
-	if v != nil {
-		for _, e := range v.entries {
-			if !used[e.key] {
-				d.unknown(e, path, fields)
-			}
+}
+
+// strangers reports the keys that no field has, and gives the fields that they may have meant.
+func (d *decoder) strangers(v *value, path string, fields []field) map[string]bool {
+	meant := map[string]bool{}
+	if v == nil {
+		return meant
+	}
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.names()...)
+	}
+	for _, e := range v.entries {
+		if slices.Contains(names, e.key) {
+			continue
+		}
+		near := nearest(e.key, names)
+		d.unknown(e, path, near, fields)
+		if near != "" && !d.opts.Lenient {
+			meant[near] = true
 		}
 	}
+	return meant
 }
 
 // pick finds the entry of a field under any of its names. A --set wins over another name.
@@ -225,18 +243,17 @@ func (d *decoder) table(v *value, target reflect.Value, path string) {
 
 // unknown reports a key that no field has: what it may have meant, or that it is known
 // but not built yet.
-func (d *decoder) unknown(e entry, path string, fields []field) {
+func (d *decoder) unknown(e entry, path, near string, fields []field) {
 	own := join(path, e.key)
 	if instead, ok := insteadOf(d.doc.Kind, own, ""); ok {
 		d.report(issue{at: e.at, path: own, message: "not supported yet", next: instead})
 		return
 	}
-	var names []string
-	for _, f := range fields {
-		names = append(names, f.names()...)
-	}
 	i := issue{at: e.at, path: own, message: "unknown field", next: "known here: " + strings.Join(firstNames(fields), ", ")}
-	if near := nearest(e.key, names); near != "" {
+	switch {
+	case path == "" && slices.Contains(d.specFields, e.key):
+		i.next = "did you mean spec." + e.key + "?"
+	case near != "":
 		i.next = "did you mean " + near + "?"
 	}
 	if d.opts.Lenient {

@@ -184,7 +184,7 @@ func (d *decoder) kind(tree *value, early *[]issue) bool {
 			name = clip(n.value.text, MaxNameLength)
 		}
 	}
-	d.name = Ref(d.doc.Kind, name)
+	d.name = strings.TrimSuffix(Ref(d.doc.Kind, name), "/")
 	return true
 }
 
@@ -219,11 +219,7 @@ func (l *loader) override(d *decoder, tree *value) *value {
 // Kinds are the kinds that can be declared, in the order in which they are built.
 func Kinds() []Kind { return []Kind{KindNetwork, KindImage, KindVolume, KindServer} }
 
+// kindNames are the kinds for messages, the most wanted first.
 func kindNames() []string {
-	kinds := Kinds()
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[len(kinds)-1-i] = string(k)
-	}
-	return names
+	return []string{string(KindServer), string(KindNetwork), string(KindVolume), string(KindImage)}
 }

@@ -37,6 +37,7 @@ func (d *decoder) document(tree *value) {
 // read fills a kind's input, settles the metadata, and gives the spec.
 func read[S any](d *decoder, tree *value) S {
 	var in input[S]
+	d.specFields = firstNames(fieldsOf(reflect.TypeFor[S]()))
 	d.structure(tree, reflect.ValueOf(&in).Elem(), "")
 	d.doc.APIVersion = in.APIVersion
 	d.metadata(in.Metadata)

@@ -13,10 +13,26 @@ func nearest(word string, known []string) string {
 			best, distance = k, d
 		}
 	}
-	if distance >= len(word) {
-		return ""
+	if best != "" && distance < len(word) {
+		return best
 	}
-	return best
+	for _, k := range known {
+		if 2*len(word) >= len(k) && abbreviates(strings.ToLower(word), strings.ToLower(k)) {
+			return k
+		}
+	}
+	return ""
+}
+
+// abbreviates reports whether long has the letters of short in their order, as publickey
+// has those of pubkey.
+func abbreviates(short, long string) bool {
+	for i := range len(long) {
+		if short != "" && long[i] == short[0] {
+			short = short[1:]
+		}
+	}
+	return short == ""
 }
 
 // edits is the Levenshtein distance in bytes, two rows at a time.

@@ -70,6 +70,7 @@ func (d *decoder) subnet(path string, in subnetInput) Subnet {
 	prefix, err := parseCIDR(in.CIDR)
 	if err != nil {
 		d.complain(path+".cidr", err.Error(), "write 192.168.40.0/24 or fd00:40::/64")
+		out.CIDR = "" // so that it is compared with nothing
 		return out
 	}
 	out.CIDR = prefix.String()

@@ -11,6 +11,9 @@ const shownCharacters = 20
 // secretLine finds what follows a key that sounds like a secret, to the line's end.
 var secretLine = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token)[\w-]*["']?\s*[:=]\s*)\S.*`)
 
+// userInfo finds the user and password of a URL.
+var userInfo = regexp.MustCompile(`://[^/\s@'"]+@`)
+
 // issue is a problem before its document's name and its excerpt are added.
 type issue struct {
 	at      position
@@ -70,5 +73,6 @@ func (i issue) excerpt() string {
 			line = append(line[:keep:keep], '…')
 		}
 	}
-	return secretLine.ReplaceAllString(clip(string(line), 160), "${1}…")
+	text := userInfo.ReplaceAllString(string(line), "://…@")
+	return clip(secretLine.ReplaceAllString(text, "${1}…"), 160)
 }

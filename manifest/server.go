@@ -103,6 +103,9 @@ func (d *decoder) dependsOn(in []string) []string {
 	var refs []string
 	for i, text := range in {
 		path := d.doc.element("spec.dependsOn", i)
+		if !d.doc.sound(path) {
+			continue
+		}
 		kind, name, err := ParseKindName(text)
 		if err != nil {
 			d.complain(path, err.Error(), "")
