@@ -3,139 +3,142 @@ package etcdstate
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/capacity"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
-// Reservation is what a server takes of a host.
-type Reservation struct {
-	Owner   string         `json:"owner"`  // "server/db", for messages
-	CPU     int            `json:"cpu"`    // vCPUs
-	Memory  int            `json:"memory"` // MiB
-	DiskGiB map[string]int `json:"diskGiB,omitempty"`
-	Since   time.Time      `json:"since"`
+// Reserve writes a reservation of uid on the host that choose names, and gives the host.
+// choose gets all hosts as they were at one revision and may be asked again: the
+// transaction compares that the host lives, that its record is the one seen, that nothing
+// was reserved on it since, and that uid has no place anywhere. A uid that has a place
+// keeps it, and choose is not asked.
+func (s *Store) Reserve(ctx context.Context, uid string, r capacity.Reservation, choose func([]capacity.Host) (string, error)) (string, error) {
+	var host string
+	err := RetryConflict(ctx, r.Owner, "reserve a host", func() (done bool, err error) {
+		room, err := s.readRoom(ctx, uid)
+		if err != nil {
+			return false, err
+		}
+		if host = room.placed; host != "" {
+			return true, nil
+		}
+		if host, err = choose(room.hosts); err != nil {
+			return false, err
+		}
+		return s.reserveOn(ctx, room, host, uid, r)
+	})
+	return host, err
 }
 
-// HostRoom is a host and what is reserved on it, by server uid.
-type HostRoom struct {
-	Name         string
-	Labels       map[string]string
-	Alive        bool
-	Spec         HostSpec
-	Reservations map[string]Reservation
-
-	record *mvccpb.KeyValue
-}
-
-// Capacity is all hosts as they were at one revision, by name.
-type Capacity struct {
-	Hosts    []HostRoom
+// room is all hosts at one revision, and where a uid has its place already.
+type room struct {
+	hosts    []capacity.Host
+	records  map[string]*mvccpb.KeyValue
+	placed   string
 	revision int64
 }
 
-// Placement gives the host where uid has a reservation; "" is none.
-func (s *Store) Placement(ctx context.Context, uid string) (string, error) {
-	resp, err := s.client.Get(ctx, s.Key("placements", uid))
-	if err != nil {
-		return "", Translate(ctx, "reservation of "+uid, "read", err)
-	}
-	if len(resp.Kvs) == 0 {
-		return "", nil
-	}
-	return string(resp.Kvs[0].Value), nil
-}
-
-// Capacity reads hosts, leases and reservations in one snapshot.
-func (s *Store) Capacity(ctx context.Context) (Capacity, error) {
-	hosts, alive, reserved := s.Key("hosts", ""), s.Key("alive", ""), s.Key("reservations", "")
+func (s *Store) readRoom(ctx context.Context, uid string) (room, error) {
+	alive, reserved := s.Key("alive", ""), s.Key("reservations", "")
 	resp, err := s.client.Txn(ctx).Then(
-		clientv3.OpGet(hosts, clientv3.WithPrefix()),
+		clientv3.OpGet(s.Key("hosts", ""), clientv3.WithPrefix()),
 		clientv3.OpGet(alive, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(reserved, clientv3.WithPrefix()),
+		clientv3.OpGet(s.Key("placements", uid)),
 	).Commit()
 	if err != nil {
-		return Capacity{}, Translate(ctx, "hosts", "read capacity", err)
+		return room{}, Translate(ctx, "hosts", "read capacity", err)
 	}
-	out := Capacity{revision: resp.Header.Revision}
-	index := map[string]int{}
-	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
-		room, err := hostRoom(kv)
+	kvs := func(i int) []*mvccpb.KeyValue { return resp.Responses[i].GetResponseRange().Kvs }
+	out := room{records: map[string]*mvccpb.KeyValue{}, revision: resp.Header.Revision}
+	living := map[string]bool{}
+	for _, kv := range kvs(1) {
+		living[strings.TrimPrefix(string(kv.Key), alive)] = true
+	}
+	for _, kv := range kvs(0) {
+		host, err := decodeHost(kv)
 		if err != nil {
-			return Capacity{}, err
+			return room{}, err
 		}
-		index[room.Name] = len(out.Hosts)
-		out.Hosts = append(out.Hosts, room)
+		host.Alive = living[host.Name]
+		out.hosts, out.records[host.Name] = append(out.hosts, host), kv
 	}
-	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
-		if i, ok := index[strings.TrimPrefix(string(kv.Key), alive)]; ok {
-			out.Hosts[i].Alive = true
-		}
-	}
-	for _, kv := range resp.Responses[2].GetResponseRange().Kvs {
-		host, uid, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), reserved), "/")
-		var r Reservation
+	for _, kv := range kvs(2) {
+		name, owner, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), reserved), "/")
+		var r capacity.Reservation
 		if err := json.Unmarshal(kv.Value, &r); err != nil {
-			return Capacity{}, errs.NewOperator(string(kv.Key), "decode reservation", err, "")
+			return room{}, errs.NewOperator(string(kv.Key), "decode reservation", err, "")
 		}
-		if i, ok := index[host]; ok {
-			out.Hosts[i].Reservations[uid] = r
+		if i := slices.IndexFunc(out.hosts, func(h capacity.Host) bool { return h.Name == name }); i >= 0 {
+			out.hosts[i].Reservations[owner] = r
 		}
+	}
+	for _, kv := range kvs(3) {
+		out.placed = string(kv.Value)
 	}
 	return out, nil
 }
 
-func hostRoom(kv *mvccpb.KeyValue) (HostRoom, error) {
+func decodeHost(kv *mvccpb.KeyValue) (capacity.Host, error) {
 	rec, err := decodeRecord(kv)
 	if err != nil {
-		return HostRoom{}, err
+		return capacity.Host{}, err
 	}
-	room := HostRoom{
-		Name: rec.Metadata.Name, Labels: rec.Metadata.Labels,
-		Reservations: map[string]Reservation{}, record: kv,
+	host := capacity.Host{Name: rec.Metadata.Name, Labels: rec.Metadata.Labels, Reservations: map[string]capacity.Reservation{}}
+	if err := json.Unmarshal(rec.Spec, &host.Spec); err != nil {
+		return capacity.Host{}, errs.NewOperator(ref(manifest.KindHost, host.Name), "decode spec", err, "delete the host's record; its worker writes it again")
 	}
-	if err := json.Unmarshal(rec.Spec, &room.Spec); err != nil {
-		return HostRoom{}, errs.NewOperator(ref(manifest.KindHost, room.Name), "decode spec", err, "delete the host's record; its worker writes it again")
-	}
-	return room, nil
+	return host, nil
 }
 
-// Reserve writes a reservation of uid on a host, if that host lives, its record is the one
-// seen, nothing was reserved on it since c was read, and uid has no place anywhere. Not so:
-// false, and the caller reads again.
-func (s *Store) Reserve(ctx context.Context, c Capacity, host HostRoom, uid string, r Reservation) (bool, error) {
+func (s *Store) reserveOn(ctx context.Context, seen room, host, uid string, r capacity.Reservation) (bool, error) {
+	if seen.records[host] == nil {
+		return false, errs.NewPermanent(r.Owner, "reserve on host "+host, errs.ErrNotFound, "burrow get hosts lists them")
+	}
 	r.Since = time.Now().UTC()
 	value, err := encode(r.Owner, r)
 	if err != nil {
 		return false, err
 	}
 	resp, err := s.client.Txn(ctx).If(
-		Unchanged(host.record),
-		Present(s.Key("alive", host.Name)),
-		NothingNewer(s.Key("reservations", host.Name, ""), c.revision),
+		Unchanged(seen.records[host]),
+		Present(s.Key("alive", host)),
+		NothingNewer(s.Key("reservations", host, ""), seen.revision),
 		Absent(s.Key("placements", uid)),
 	).Then(
-		clientv3.OpPut(s.Key("reservations", host.Name, uid), value),
-		clientv3.OpPut(s.Key("placements", uid), host.Name),
+		clientv3.OpPut(s.Key("reservations", host, uid), value),
+		clientv3.OpPut(s.Key("placements", uid), host),
 	).Commit()
 	if err != nil {
-		return false, Translate(ctx, r.Owner, "reserve on host "+host.Name, err)
+		return false, Translate(ctx, r.Owner, "reserve on host "+host, err)
 	}
 	return resp.Succeeded, nil
 }
 
-// Unreserve drops uid's reservation on a host. None is success.
-func (s *Store) Unreserve(ctx context.Context, host, uid string) error {
-	place := s.Key("placements", uid)
-	_, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.Value(place), "=", host)).
-		Then(clientv3.OpDelete(s.Key("reservations", host, uid)), clientv3.OpDelete(place)).
-		Else(clientv3.OpDelete(s.Key("reservations", host, uid))).
-		Commit()
-	return Translate(ctx, "reservation of "+uid, "drop on host "+host, err)
+// Unreserve drops uid's reservation, wherever it is: a caller that never heard where need
+// not know. None is success.
+func (s *Store) Unreserve(ctx context.Context, uid string) error {
+	object := "reservation of " + uid
+	return RetryConflict(ctx, object, "drop", func() (bool, error) {
+		place := s.Key("placements", uid)
+		resp, err := s.client.Get(ctx, place)
+		if err != nil {
+			return false, Translate(ctx, object, "read", err)
+		}
+		if len(resp.Kvs) == 0 {
+			return true, nil
+		}
+		host := string(resp.Kvs[0].Value)
+		done, err := s.client.Txn(ctx).If(Unchanged(resp.Kvs[0])).
+			Then(clientv3.OpDelete(place), clientv3.OpDelete(s.Key("reservations", host, uid))).Commit()
+		return err == nil && done.Succeeded, Translate(ctx, object, "drop on host "+host, err)
+	})
 }

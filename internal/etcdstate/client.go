@@ -2,12 +2,8 @@ package etcdstate
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -57,7 +53,7 @@ func Open(cfg config.Etcd, opts Options) (*Store, error) {
 	if len(cfg.Endpoints) == 0 {
 		return nil, errs.NewPermanent("etcd", "connect", errors.New("no endpoints configured"), "name them in worker.json")
 	}
-	tlsConfig, err := loadTLS(cfg.TLS)
+	tlsConfig, err := cfg.TLS.Client()
 	if err != nil {
 		return nil, errs.NewPermanent("etcd", "read TLS files", err, "check the tls section of worker.json")
 	}
@@ -117,27 +113,4 @@ func boundRequest(ctx context.Context, method string, req, reply any, cc *grpc.C
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return invoke(ctx, method, req, reply, cc, opts...)
-}
-
-func loadTLS(cfg *config.TLS) (*tls.Config, error) {
-	if cfg == nil {
-		return nil, nil
-	}
-	ca, err := os.ReadFile(cfg.CA)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s holds no PEM certificate", cfg.CA)
-	}
-	out := &tls.Config{RootCAs: roots, ServerName: cfg.ServerName, MinVersion: tls.VersionTLS12}
-	if cfg.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(cfg.Cert, cfg.Key)
-		if err != nil {
-			return nil, err
-		}
-		out.Certificates = []tls.Certificate{pair}
-	}
-	return out, nil
 }

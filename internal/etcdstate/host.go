@@ -13,39 +13,14 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/capacity"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
-// HostSpec is the spec of a Host record: what its worker found, and what a user set.
-type HostSpec struct {
-	// Unschedulable hosts get no new servers. Set by a user; kept when the host registers again.
-	Unschedulable bool `json:"unschedulable,omitempty"`
-	// CPUOvercommit and MemoryOvercommit multiply capacity; 0 is 4 and 1. Set by a user, kept.
-	CPUOvercommit    float64 `json:"cpuOvercommit,omitempty"`
-	MemoryOvercommit float64 `json:"memoryOvercommit,omitempty"`
-
-	// CPU is hardware threads, MemoryMiB what guests may have in all.
-	CPU       int `json:"cpu"`
-	MemoryMiB int `json:"memoryMiB"`
-	// DefaultPool is the pool of disks that name none.
-	DefaultPool string              `json:"defaultPool"`
-	Pools       map[string]HostPool `json:"pools"`
-	// Accelerator is "kvm" or "tcg", as tested by booting; the reason says why not kvm.
-	Accelerator       string            `json:"accelerator"`
-	AcceleratorReason string            `json:"acceleratorReason,omitempty"`
-	Versions          map[string]string `json:"versions,omitempty"` // "burrow", "libvirt", "qemu", "ovs"
-}
-
-// HostPool is a storage pool of a host.
-type HostPool struct {
-	// CapacityGiB is what burrow may fill: reservations never exceed it.
-	CapacityGiB int `json:"capacityGiB"`
-}
-
 // RegisterHost writes the record of a host as its worker found it, and keeps what a user
 // set: unschedulable, overcommit, and labels. labels are added where absent.
-func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string]string, spec HostSpec) error {
+func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string]string, spec capacity.Spec) error {
 	rec, err := newHostRecord(name, labels, spec)
 	if err != nil {
 		return err
@@ -54,7 +29,7 @@ func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string
 		return err
 	}
 	_, err = s.Update(ctx, manifest.KindHost, name, func(r *manifest.Record) error {
-		var old HostSpec
+		var old capacity.Spec
 		if err := json.Unmarshal(r.Spec, &old); err != nil {
 			return errs.NewOperator(ref(manifest.KindHost, name), "decode spec", err, "delete the host's record; its worker writes it again")
 		}
@@ -74,7 +49,7 @@ func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string
 	return err
 }
 
-func newHostRecord(name string, labels map[string]string, spec HostSpec) (manifest.Record, error) {
+func newHostRecord(name string, labels map[string]string, spec capacity.Spec) (manifest.Record, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return manifest.Record{}, errs.NewPermanent(ref(manifest.KindHost, name), "encode spec", err, "")

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 )
@@ -59,22 +60,12 @@ func (a *Allocator) Close() {
 	a.serving.Wait()
 }
 
-// Want is one address for one owner.
-type Want struct {
-	// Owner is "<server uid>/<nic>/<slot>": one address each.
-	Owner string
-	// Static is the address asked for; invalid: the next free one of Subnet, an index of
-	// the network's subnets.
-	Static netip.Addr
-	Subnet int
-}
-
 // Allocate gives every want an address of the network, with its subnet's prefix length, in
 // the order asked; all or none (up to 31 wants). The same owner gets the same again.
 //
-// Errors: errs.ErrNotFound (no such network), *TakenError, *RefusedError, *HolderError,
-// *QuarantineError, *ExhaustedError; anything else is transient.
-func (a *Allocator) Allocate(ctx context.Context, networkUID string, wants []Want) ([]netip.Prefix, error) {
+// Errors: errs.ErrNotFound (no such network), addrspace.TakenError, RefusedError, HolderError,
+// QuarantineError, ExhaustedError; anything else is transient.
+func (a *Allocator) Allocate(ctx context.Context, networkUID string, wants []addrspace.Want) ([]netip.Prefix, error) {
 	if len(wants) == 0 {
 		return nil, nil
 	}
@@ -105,7 +96,7 @@ func (a *Allocator) Release(ctx context.Context, networkUID string, ownerPrefixe
 }
 
 // holdings gives what the owners of wants have already; invalid where nothing.
-func (a *Allocator) holdings(ctx context.Context, k keys, wants []Want) ([]netip.Prefix, error) {
+func (a *Allocator) holdings(ctx context.Context, k keys, wants []addrspace.Want) ([]netip.Prefix, error) {
 	out := make([]netip.Prefix, 0, len(wants))
 	for chunk := range slices.Chunk(wants, etcdstate.MaxOps) {
 		ops := make([]clientv3.Op, len(chunk))
@@ -130,13 +121,13 @@ func (a *Allocator) holdings(ctx context.Context, k keys, wants []Want) ([]netip
 }
 
 // heldPrefix reads the value of o/<owner> and holds it against what is wanted.
-func heldPrefix(w Want, value []byte) (netip.Prefix, error) {
+func heldPrefix(w addrspace.Want, value []byte) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(string(value))
 	if err != nil {
 		return netip.Prefix{}, errs.NewOperator("owner "+w.Owner, "decode address", err, "")
 	}
 	if w.Static.IsValid() && w.Static != p.Addr() {
-		return netip.Prefix{}, &HolderError{Owner: w.Owner, Has: p.Addr(), Wants: w.Static}
+		return netip.Prefix{}, &addrspace.HolderError{Owner: w.Owner, Has: p.Addr(), Wants: w.Static}
 	}
 	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 )
@@ -18,7 +19,7 @@ import (
 type item struct {
 	req   *request
 	index int
-	want  Want
+	want  addrspace.Want
 }
 
 // allocateAll serves the allocations of a batch, a transaction for as many as fit. Every
@@ -58,7 +59,7 @@ func outstanding(batch []*request) []item {
 // allocateSome reads, decides, and writes one transaction. Requests that cannot be served
 // are finished with their error; what did not fit stays outstanding.
 func (h *hold) allocateSome(ctx context.Context, items []item) error {
-	wants := make([]Want, len(items))
+	wants := make([]addrspace.Want, len(items))
 	for i, it := range items {
 		wants[i] = it.want
 	}
@@ -84,7 +85,7 @@ func (h *hold) allocateSome(ctx context.Context, items []item) error {
 			return err
 		}
 		sp := state.spaces[it.want.Subnet]
-		it.req.fail(&ExhaustedError{Subnet: sp.prefix, Size: sp.size(), Users: users})
+		it.req.fail(&addrspace.ExhaustedError{Subnet: sp.Prefix, Size: sp.Size(), Users: users})
 	}
 	if len(p.granted) == 0 {
 		return nil

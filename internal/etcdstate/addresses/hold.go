@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 )
@@ -34,7 +35,7 @@ type owned struct {
 // reading is a network as it was read under the lock: the pool, cursors and block counts.
 type reading struct {
 	pool    *mvccpb.KeyValue
-	spaces  []*space
+	spaces  []*addrspace.Space
 	cursors map[string]netip.Addr       // by cursor key
 	counts  map[string]*mvccpb.KeyValue // by count key
 	used    map[string]int              // by count key
@@ -42,7 +43,7 @@ type reading struct {
 }
 
 // read takes all that a decision needs but the blocks, in one request.
-func (h *hold) read(ctx context.Context, wants []Want) (*reading, error) {
+func (h *hold) read(ctx context.Context, wants []addrspace.Want) (*reading, error) {
 	ops := []clientv3.Op{
 		clientv3.OpGet(h.k.pool()),
 		clientv3.OpGet(h.k.cursors(), clientv3.WithPrefix()),
@@ -86,14 +87,14 @@ func (h *hold) read(ctx context.Context, wants []Want) (*reading, error) {
 }
 
 // parsePool gives the subnets of pools/<uid>.
-func parsePool(kv *mvccpb.KeyValue) ([]*space, error) {
-	var entry Entry
+func parsePool(kv *mvccpb.KeyValue) ([]*addrspace.Space, error) {
+	var entry addrspace.Entry
 	if err := json.Unmarshal(kv.Value, &entry); err != nil {
 		return nil, errs.NewOperator(string(kv.Key), "decode network", err, "")
 	}
-	var out []*space
+	var out []*addrspace.Space
 	for _, s := range entry.Network.Subnets {
-		sp, err := parseSpace(s)
+		sp, err := addrspace.Parse(s)
 		if err != nil {
 			return nil, errs.NewOperator("network/"+entry.Name, "read subnets", err, "")
 		}
@@ -111,9 +112,9 @@ func (r *reading) unchanged(key string) clientv3.Cmp {
 }
 
 // spaceOf gives the subnet that an address is in.
-func (r *reading) spaceOf(a netip.Addr) *space {
+func (r *reading) spaceOf(a netip.Addr) *addrspace.Space {
 	for _, sp := range r.spaces {
-		if sp.prefix.Contains(a) {
+		if sp.Prefix.Contains(a) {
 			return sp
 		}
 	}
@@ -139,7 +140,7 @@ func (h *hold) fail(ctx context.Context, action string, err error) error {
 	return etcdstate.Translate(ctx, "network "+h.k.uid, action+" addresses", err)
 }
 
-// serverUID gives the first part of an owner: a server's uid, or GatewayOwner.
+// serverUID gives the first part of an owner: a server's uid, or addrspace.GatewayOwner.
 func serverUID(owner string) string {
 	uid, _, _ := strings.Cut(owner, "/")
 	return uid

@@ -7,9 +7,6 @@ import (
 	"burrow.dev/burrow/internal/etcdstate"
 )
 
-// blockBits is the size of a block as host bits: 256 addresses share one count.
-const blockBits = 8
-
 // hexAddr gives an address as 32 hex digits, IPv4 in its mapped form, so that the order
 // of keys is the order of addresses and a key names one address only.
 func hexAddr(a netip.Addr) string {
@@ -26,15 +23,10 @@ func parseHexAddr(s string) (netip.Addr, bool) {
 	return netip.AddrFrom16([16]byte(b)).Unmap(), true
 }
 
-// blockOf gives the block of 256 addresses around a.
-func blockOf(a netip.Addr) netip.Prefix {
-	return netip.PrefixFrom(a, a.BitLen()-blockBits).Masked()
-}
-
 // hexBlock is hexAddr of a block's addresses without the last byte.
 func hexBlock(b netip.Prefix) string {
 	full := hexAddr(b.Addr())
-	return full[:len(full)-blockBits/4]
+	return full[:len(full)-2]
 }
 
 // keys names the keys of one network.

@@ -8,6 +8,7 @@ import (
 
 	"go4.org/netipx"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 )
@@ -23,7 +24,7 @@ type plan struct {
 	// To look at.
 	statics []netip.Addr
 	blocks  []netip.Prefix
-	bySpace map[*space][]netip.Prefix
+	bySpace map[*addrspace.Space][]netip.Prefix
 
 	// What is there.
 	owners      map[netip.Addr]string
@@ -35,7 +36,7 @@ type plan struct {
 	exhausted []item
 	added     map[string]int        // by count key
 	cursors   map[string]netip.Addr // by cursor key
-	gaps      map[*space][]netip.Addr
+	gaps      map[*addrspace.Space][]netip.Addr
 	gone      map[netip.Addr]string // granted in this plan, to whom
 }
 
@@ -44,18 +45,18 @@ type grant struct {
 	item   item
 	prefix netip.Prefix
 	value  string
-	space  *space
+	space  *addrspace.Space
 }
 
 // newPlan checks the items and chooses blocks with room for those that take any address.
 func newPlan(k keys, state *reading, known map[string]int, items []item) *plan {
 	p := &plan{
 		k: k, state: state, known: known,
-		bySpace: map[*space][]netip.Prefix{},
+		bySpace: map[*addrspace.Space][]netip.Prefix{},
 		owners:  map[netip.Addr]string{}, quarantined: map[netip.Addr]bool{}, busy: map[netip.Prefix]map[netip.Addr]bool{},
-		added: map[string]int{}, cursors: map[string]netip.Addr{}, gaps: map[*space][]netip.Addr{}, gone: map[netip.Addr]string{},
+		added: map[string]int{}, cursors: map[string]netip.Addr{}, gaps: map[*addrspace.Space][]netip.Addr{}, gone: map[netip.Addr]string{},
 	}
-	need := map[*space]int{}
+	need := map[*addrspace.Space]int{}
 	for _, it := range items {
 		if it.req.finished() {
 			continue
@@ -83,7 +84,7 @@ func newPlan(k keys, state *reading, known map[string]int, items []item) *plan {
 	return p
 }
 
-func (p *plan) check(w Want) error {
+func (p *plan) check(w addrspace.Want) error {
 	if !w.Static.IsValid() {
 		if w.Subnet < 0 || w.Subnet >= len(p.state.spaces) {
 			return errs.NewPermanent("network "+p.k.uid, "allocate address", fmt.Errorf("%w: it has no subnet %d", errs.ErrInvalid, w.Subnet), "")
@@ -92,17 +93,17 @@ func (p *plan) check(w Want) error {
 	}
 	sp := p.state.spaceOf(w.Static)
 	if sp == nil {
-		return &RefusedError{Addr: w.Static, Why: "it is in none of the network's subnets"}
+		return &addrspace.RefusedError{Addr: w.Static, Why: "it is in none of the network's subnets"}
 	}
-	if why := sp.refuses(w.Static); why != "" {
-		return &RefusedError{Addr: w.Static, Why: why}
+	if why := sp.Refuses(w.Static); why != "" {
+		return &addrspace.RefusedError{Addr: w.Static, Why: why}
 	}
 	return nil
 }
 
 // choose gives the blocks to read for n addresses of a subnet, from the cursor on: those
 // with room by their count for n, and one more in case some of it is in quarantine.
-func (p *plan) choose(sp *space, n, budget int) []netip.Prefix {
+func (p *plan) choose(sp *addrspace.Space, n, budget int) []netip.Prefix {
 	var out []netip.Prefix
 	p.eachBlock(sp, func(block netip.Prefix) bool {
 		room := p.room(sp, block)
@@ -121,23 +122,23 @@ func (p *plan) choose(sp *space, n, budget int) []netip.Prefix {
 }
 
 // room is how many addresses of a block are free, by its count.
-func (p *plan) room(sp *space, block netip.Prefix) int {
-	return sp.capacity(block) - p.state.used[p.k.count(block)]
+func (p *plan) room(sp *addrspace.Space, block netip.Prefix) int {
+	return sp.Capacity(block) - p.state.used[p.k.count(block)]
 }
 
 // eachBlock visits all blocks of a subnet once, from the cursor on, while visit says so.
 // It costs no request: empty blocks have no count, and a full one is one look into a map.
-func (p *plan) eachBlock(sp *space, visit func(netip.Prefix) bool) {
-	start, ok := sp.blockFrom(p.state.cursors[p.k.cursor(sp.prefix)])
+func (p *plan) eachBlock(sp *addrspace.Space, visit func(netip.Prefix) bool) {
+	start, ok := sp.BlockFrom(p.state.cursors[p.k.cursor(sp.Prefix)])
 	if !ok {
-		if start, ok = sp.blockFrom(sp.prefix.Addr()); !ok {
+		if start, ok = sp.BlockFrom(sp.Prefix.Addr()); !ok {
 			return // nothing to hand out at all
 		}
 	}
 	for block := start; visit(block); {
-		next, ok := sp.blockFrom(netipx.PrefixLastIP(block).Next())
+		next, ok := sp.BlockFrom(netipx.PrefixLastIP(block).Next())
 		if !ok {
-			next, _ = sp.blockFrom(sp.prefix.Addr())
+			next, _ = sp.BlockFrom(sp.Prefix.Addr())
 		}
 		if block = next; block == start {
 			return
@@ -192,7 +193,7 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 			return true
 		}
 		p.gone[a] = it.want.Owner
-		mine = append(mine, grant{it, netip.PrefixFrom(a, sp.prefix.Bits()), string(value), sp})
+		mine = append(mine, grant{it, netip.PrefixFrom(a, sp.Prefix.Bits()), string(value), sp})
 	}
 	if !p.fits(mine) {
 		undo()
@@ -200,8 +201,8 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 	}
 	for _, g := range mine {
 		a := g.prefix.Addr()
-		if g.space.automatic(a) {
-			key := p.k.count(blockOf(a))
+		if g.space.Automatic(a) {
+			key := p.k.count(addrspace.BlockOf(a))
 			p.added[key]++
 			if _, read := p.known[key]; read {
 				p.known[key]--
@@ -210,9 +211,9 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 		if !g.item.want.Static.IsValid() {
 			next := a.Next()
 			if !next.IsValid() {
-				next = g.space.prefix.Addr()
+				next = g.space.Prefix.Addr()
 			}
-			p.cursors[p.k.cursor(g.space.prefix)] = next
+			p.cursors[p.k.cursor(g.space.Prefix)] = next
 		}
 	}
 	p.granted = append(p.granted, mine...)
@@ -220,7 +221,7 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 }
 
 // pick gives the address for a want; invalid when the blocks that were read have none left.
-func (p *plan) pick(w Want) (netip.Addr, *space, error) {
+func (p *plan) pick(w addrspace.Want) (netip.Addr, *addrspace.Space, error) {
 	if a := w.Static; a.IsValid() {
 		owner, taken := p.owners[a]
 		if other, now := p.gone[a]; now {
@@ -228,9 +229,9 @@ func (p *plan) pick(w Want) (netip.Addr, *space, error) {
 		}
 		switch {
 		case taken:
-			return netip.Addr{}, nil, &TakenError{Addr: a, Owner: owner}
+			return netip.Addr{}, nil, &addrspace.TakenError{Addr: a, Owner: owner}
 		case p.quarantined[a]:
-			return netip.Addr{}, nil, &QuarantineError{Addr: a}
+			return netip.Addr{}, nil, &addrspace.QuarantineError{Addr: a}
 		}
 		return a, p.state.spaceOf(a), nil
 	}
@@ -248,7 +249,7 @@ func (p *plan) pick(w Want) (netip.Addr, *space, error) {
 // short decides about an item for which the blocks that were read have no address: with
 // others to read, or after this transaction, it is tried again. Otherwise the subnet is
 // full, or full but for quarantine.
-func (p *plan) short(it item, sp *space) {
+func (p *plan) short(it item, sp *addrspace.Space) {
 	unread, quarantined := false, 0
 	p.eachBlock(sp, func(block netip.Prefix) bool {
 		room := p.room(sp, block)
@@ -265,7 +266,7 @@ func (p *plan) short(it item, sp *space) {
 	switch {
 	case len(p.granted) > 0 || unread:
 	case quarantined > 0:
-		it.req.fail(&QuarantineError{})
+		it.req.fail(&addrspace.QuarantineError{})
 	default:
 		p.exhausted = append(p.exhausted, it)
 	}
@@ -275,10 +276,10 @@ func (p *plan) short(it item, sp *space) {
 // they are tried: in the cursor's block from the cursor on, then its beginning.
 func (p *plan) findGaps() {
 	for sp, blocks := range p.bySpace {
-		cursor := p.state.cursors[p.k.cursor(sp.prefix)]
+		cursor := p.state.cursors[p.k.cursor(sp.Prefix)]
 		for i, block := range blocks {
 			var before, after []netip.Addr
-			for _, r := range sp.within(block) {
+			for _, r := range sp.Within(block) {
 				for a := r.From(); a.IsValid() && !r.To().Less(a); a = a.Next() {
 					switch {
 					case p.busy[block][a]:
@@ -303,7 +304,7 @@ func (p *plan) fits(more []grant) bool {
 		blocks[key] = true
 	}
 	for _, g := range more {
-		blocks[p.k.count(blockOf(g.prefix.Addr()))] = true
+		blocks[p.k.count(addrspace.BlockOf(g.prefix.Addr()))] = true
 	}
 	return 3*(len(p.granted)+len(more))+len(blocks)+2 <= etcdstate.MaxOps
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 )
@@ -40,7 +41,7 @@ var (
 // request is one call of Allocate or Release. got and err may be read when done is closed.
 type request struct {
 	ctx     context.Context
-	wants   []Want
+	wants   []addrspace.Want
 	release []string
 	tries   int
 	got     []netip.Prefix // one a want; invalid until it has its address
@@ -48,7 +49,7 @@ type request struct {
 	done    chan struct{}
 }
 
-func newRequest(ctx context.Context, wants []Want, release []string) *request {
+func newRequest(ctx context.Context, wants []addrspace.Want, release []string) *request {
 	return &request{ctx: ctx, wants: wants, release: release, got: make([]netip.Prefix, len(wants)), done: make(chan struct{})}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/manifest"
@@ -20,17 +21,10 @@ import (
 // usersShown is how many of a network's users an error names.
 const usersShown = 5
 
-// Entry is a network that was settled: the value of pools/<network uid>.
-type Entry struct {
-	UID     string                 `json:"uid"`
-	Name    string                 `json:"name"`
-	Network manifest.NetworkStatus `json:"network"`
-}
-
 // Settle enters a network, with its gateways as owners of their addresses. choose gets all
 // other networks that are entered and makes the open choices; when another network is
 // entered meanwhile, it is asked again. A network that is entered stays as it was.
-func (a *Allocator) Settle(ctx context.Context, uid, name string, choose func(others []Entry) (manifest.NetworkStatus, error)) (manifest.NetworkStatus, error) {
+func (a *Allocator) Settle(ctx context.Context, uid, name string, choose func(others []addrspace.Entry) (manifest.NetworkStatus, error)) (manifest.NetworkStatus, error) {
 	object := "network/" + name
 	var out manifest.NetworkStatus
 	err := etcdstate.RetryConflict(ctx, object, "settle", func() (bool, error) {
@@ -38,20 +32,20 @@ func (a *Allocator) Settle(ctx context.Context, uid, name string, choose func(ot
 		if err != nil {
 			return false, err
 		}
-		if i := slices.IndexFunc(entries, func(e Entry) bool { return e.UID == uid }); i >= 0 {
+		if i := slices.IndexFunc(entries, func(e addrspace.Entry) bool { return e.UID == uid }); i >= 0 {
 			out = entries[i].Network
 			return true, nil
 		}
 		if out, err = choose(entries); err != nil {
 			return false, err
 		}
-		return a.enter(ctx, Entry{UID: uid, Name: name, Network: out}, rev)
+		return a.enter(ctx, addrspace.Entry{UID: uid, Name: name, Network: out}, rev)
 	})
 	return out, err
 }
 
 // enter writes an entry and its gateways, if no network was entered or changed after rev.
-func (a *Allocator) enter(ctx context.Context, e Entry, rev int64) (bool, error) {
+func (a *Allocator) enter(ctx context.Context, e addrspace.Entry, rev int64) (bool, error) {
 	k := keys{a.store, e.UID}
 	object := "network/" + e.Name
 	value, err := json.Marshal(e)
@@ -60,21 +54,21 @@ func (a *Allocator) enter(ctx context.Context, e Entry, rev int64) (bool, error)
 	}
 	ops := []clientv3.Op{clientv3.OpPut(k.pool(), string(value))}
 	for i, s := range e.Network.Subnets {
-		sp, err := parseSpace(s)
+		sp, err := addrspace.Parse(s)
 		if err != nil {
 			return false, errs.NewPermanent(object, "settle", err, "")
 		}
-		if s.Gateway == "" || s.Gateway == GatewayNone {
+		if s.Gateway == "" || s.Gateway == addrspace.GatewayNone {
 			continue
 		}
 		gateway := netip.MustParseAddr(s.Gateway).Unmap() // parseSpace has read it
-		owner := fmt.Sprintf("%s/%d", GatewayOwner, i)
+		owner := fmt.Sprintf("%s/%d", addrspace.GatewayOwner, i)
 		note, err := json.Marshal(owned{Owner: owner, Since: time.Now().UTC()})
 		if err != nil {
 			return false, errs.NewPermanent(object, "settle", err, "")
 		}
 		ops = append(ops, clientv3.OpPut(k.addr(gateway), string(note)),
-			clientv3.OpPut(k.owner(owner), netip.PrefixFrom(gateway, sp.prefix.Bits()).String()))
+			clientv3.OpPut(k.owner(owner), netip.PrefixFrom(gateway, sp.Prefix.Bits()).String()))
 	}
 	if len(ops) > etcdstate.MaxOps {
 		return false, errs.NewPermanent(object, "settle", fmt.Errorf("%w: too many subnets", errs.ErrInvalid), "use several networks")
@@ -88,14 +82,14 @@ func (a *Allocator) enter(ctx context.Context, e Entry, rev int64) (bool, error)
 }
 
 // entries reads all networks that are entered, and the revision they were read at.
-func (a *Allocator) entries(ctx context.Context) ([]Entry, int64, error) {
+func (a *Allocator) entries(ctx context.Context) ([]addrspace.Entry, int64, error) {
 	resp, err := a.store.Client().Get(ctx, a.store.Key("pools", ""), clientv3.WithPrefix())
 	if err != nil {
 		return nil, 0, etcdstate.Translate(ctx, "networks", "read address pools", err)
 	}
-	var out []Entry
+	var out []addrspace.Entry
 	for _, kv := range resp.Kvs {
-		var e Entry
+		var e addrspace.Entry
 		if err := json.Unmarshal(kv.Value, &e); err != nil {
 			return nil, 0, errs.NewOperator(string(kv.Key), "decode network", err, "")
 		}
@@ -105,7 +99,7 @@ func (a *Allocator) entries(ctx context.Context) ([]Entry, int64, error) {
 }
 
 // Forget removes all keys of a network under its lock. Owners other than its gateways, or
-// references of a host: *InUseError, and nothing is changed. None there is success.
+// references of a host: *addrspace.InUseError, and nothing is changed. None there is success.
 func (a *Allocator) Forget(ctx context.Context, uid string) error {
 	k := keys{a.store, uid}
 	held, err := a.store.Lock(ctx, k.lock())
@@ -119,18 +113,18 @@ func (a *Allocator) Forget(ctx context.Context, uid string) error {
 		if err != nil {
 			return false, err
 		}
-		users = slices.DeleteFunc(users, func(u User) bool { return u.UID == GatewayOwner })
+		users = slices.DeleteFunc(users, func(u addrspace.User) bool { return u.UID == addrspace.GatewayOwner })
 		needed, err := a.store.References(ctx, uid, "")
 		if err != nil {
 			return false, err
 		}
 		for _, owner := range needed {
-			if !slices.ContainsFunc(users, func(u User) bool { return u.UID == owner }) {
-				users = append(users, User{UID: owner})
+			if !slices.ContainsFunc(users, func(u addrspace.User) bool { return u.UID == owner }) {
+				users = append(users, addrspace.User{UID: owner})
 			}
 		}
 		if len(users) > 0 {
-			return false, &InUseError{Users: users}
+			return false, &addrspace.InUseError{Users: users}
 		}
 		resp, err := a.store.Client().Txn(ctx).
 			If(held.IsOwner(), etcdstate.NothingNewer(k.addrs(), rev), etcdstate.NothingNewer(refs, rev)).
@@ -144,13 +138,13 @@ func (a *Allocator) Forget(ctx context.Context, uid string) error {
 }
 
 // users names the biggest users of a network.
-func (a *Allocator) users(ctx context.Context, k keys) ([]User, error) {
+func (a *Allocator) users(ctx context.Context, k keys) ([]addrspace.User, error) {
 	users, _, err := a.owners(ctx, k)
 	return users[:min(len(users), usersShown)], err
 }
 
 // owners counts addresses by server, biggest first.
-func (a *Allocator) owners(ctx context.Context, k keys) ([]User, int64, error) {
+func (a *Allocator) owners(ctx context.Context, k keys) ([]addrspace.User, int64, error) {
 	counts := map[string]int{}
 	prefix := k.owner("")
 	rev, err := a.store.EachPage(ctx, prefix, func(kv *mvccpb.KeyValue) error {
@@ -160,11 +154,11 @@ func (a *Allocator) owners(ctx context.Context, k keys) ([]User, int64, error) {
 	if err != nil {
 		return nil, 0, etcdstate.Translate(ctx, "network "+k.uid, "list users", err)
 	}
-	var out []User
+	var out []addrspace.User
 	for uid, n := range counts {
-		out = append(out, User{UID: uid, Count: n})
+		out = append(out, addrspace.User{UID: uid, Count: n})
 	}
-	slices.SortFunc(out, func(a, b User) int {
+	slices.SortFunc(out, func(a, b addrspace.User) int {
 		if a.Count != b.Count {
 			return b.Count - a.Count
 		}

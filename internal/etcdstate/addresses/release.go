@@ -6,6 +6,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"burrow.dev/burrow/internal/addrspace"
 )
 
 // releaseAll serves the releases of a batch.
@@ -61,8 +63,8 @@ func (h *hold) releaseSome(ctx context.Context, held []holding) error {
 		if len(hold) > 0 {
 			ops = append(ops, clientv3.OpPut(h.k.hold(a), x.owner, hold...))
 		}
-		if sp := state.spaceOf(a); sp != nil && sp.automatic(a) {
-			freed[h.k.count(blockOf(a))]++
+		if sp := state.spaceOf(a); sp != nil && sp.Automatic(a) {
+			freed[h.k.count(addrspace.BlockOf(a))]++
 		}
 	}
 	for key, n := range freed {

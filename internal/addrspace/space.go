@@ -1,4 +1,4 @@
-package addresses
+package addrspace
 
 import (
 	"encoding/binary"
@@ -12,9 +12,10 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// space is one subnet parsed: what may be handed out, and what may be asked for.
-type space struct {
-	prefix netip.Prefix
+// Space is one subnet parsed: what may be handed out, and what may be asked for.
+type Space struct {
+	// Prefix is the subnet, host bits cleared.
+	Prefix netip.Prefix
 	// auto is what may be handed out unasked: the range, or the whole subnet, without
 	// network, broadcast, gateway and reserved addresses. Sorted, not overlapping.
 	auto []netipx.IPRange
@@ -27,9 +28,9 @@ type refusal struct {
 	why string
 }
 
-// parseSpace reads a settled subnet. There are no silent defaults: what does not parse is
+// Parse reads a settled subnet. There are no silent defaults: what does not parse is
 // an error (pitfall 27).
-func parseSpace(s manifest.Subnet) (*space, error) {
+func Parse(s manifest.Subnet) (*Space, error) {
 	prefix, err := netip.ParsePrefix(s.CIDR)
 	if err != nil {
 		return nil, fmt.Errorf("subnet %q: %w", s.CIDR, err)
@@ -38,7 +39,7 @@ func parseSpace(s manifest.Subnet) (*space, error) {
 	if !prefix.IsValid() {
 		return nil, fmt.Errorf("subnet %q is not valid", s.CIDR)
 	}
-	sp := &space{prefix: prefix}
+	sp := &Space{Prefix: prefix}
 	if err := sp.refuse(s); err != nil {
 		return nil, fmt.Errorf("subnet %s: %w", prefix, err)
 	}
@@ -68,7 +69,7 @@ func parseSpace(s manifest.Subnet) (*space, error) {
 	return sp, nil
 }
 
-func (sp *space) refuse(s manifest.Subnet) error {
+func (sp *Space) refuse(s manifest.Subnet) error {
 	add := func(why string, ranges ...netipx.IPRange) error {
 		var b netipx.IPSetBuilder
 		for _, r := range ranges {
@@ -82,11 +83,11 @@ func (sp *space) refuse(s manifest.Subnet) error {
 		return nil
 	}
 	one := func(a netip.Addr) netipx.IPRange { return netipx.IPRangeFrom(a, a) }
-	if err := add("the network's own address", one(sp.prefix.Addr())); err != nil {
+	if err := add("the network's own address", one(sp.Prefix.Addr())); err != nil {
 		return err
 	}
-	if sp.prefix.Addr().Is4() {
-		if err := add("the broadcast address", one(netipx.PrefixLastIP(sp.prefix))); err != nil {
+	if sp.Prefix.Addr().Is4() {
+		if err := add("the broadcast address", one(netipx.PrefixLastIP(sp.Prefix))); err != nil {
 			return err
 		}
 	}
@@ -134,8 +135,8 @@ func parseRange(text string) (netipx.IPRange, error) {
 	return r, nil
 }
 
-// refuses says why an address of the subnet cannot be asked for; "" is: it can.
-func (sp *space) refuses(a netip.Addr) string {
+// Refuses says why an address of the subnet cannot be asked for; "" is: it can.
+func (sp *Space) Refuses(a netip.Addr) string {
 	for _, r := range sp.refused {
 		if r.ips.Contains(a) {
 			return r.why
@@ -144,29 +145,29 @@ func (sp *space) refuses(a netip.Addr) string {
 	return ""
 }
 
-// automatic reports whether a may be handed out unasked: those are what block counts count.
-func (sp *space) automatic(a netip.Addr) bool {
+// Automatic reports whether a may be handed out unasked: those are what block counts count.
+func (sp *Space) Automatic(a netip.Addr) bool {
 	i := sp.rangeAt(a)
 	return i < len(sp.auto) && sp.auto[i].Contains(a)
 }
 
 // rangeAt gives the index of the first range that ends at a or after it.
-func (sp *space) rangeAt(a netip.Addr) int {
+func (sp *Space) rangeAt(a netip.Addr) int {
 	i, _ := slices.BinarySearchFunc(sp.auto, a, func(r netipx.IPRange, a netip.Addr) int { return r.To().Compare(a) })
 	return i
 }
 
-// capacity is how many addresses of a block may be handed out.
-func (sp *space) capacity(block netip.Prefix) int {
+// Capacity is how many addresses of a block may be handed out.
+func (sp *Space) Capacity(block netip.Prefix) int {
 	n := 0
-	for _, r := range sp.within(block) {
+	for _, r := range sp.Within(block) {
 		n += int(lastByte(r.To())) - int(lastByte(r.From())) + 1
 	}
 	return n
 }
 
-// within gives the automatic ranges cut to a block.
-func (sp *space) within(block netip.Prefix) []netipx.IPRange {
+// Within gives the automatic ranges cut to a block.
+func (sp *Space) Within(block netip.Prefix) []netipx.IPRange {
 	first, last := block.Addr(), netipx.PrefixLastIP(block)
 	var out []netipx.IPRange
 	for _, r := range sp.auto[sp.rangeAt(first):] {
@@ -187,8 +188,8 @@ func (sp *space) within(block netip.Prefix) []netipx.IPRange {
 
 func lastByte(a netip.Addr) byte { b := a.As16(); return b[15] }
 
-// blockFrom gives the first block that holds an automatic address at a or after it.
-func (sp *space) blockFrom(a netip.Addr) (netip.Prefix, bool) {
+// BlockFrom gives the first block that holds an automatic address at a or after it.
+func (sp *Space) BlockFrom(a netip.Addr) (netip.Prefix, bool) {
 	if !a.IsValid() {
 		return netip.Prefix{}, false
 	}
@@ -197,13 +198,13 @@ func (sp *space) blockFrom(a netip.Addr) (netip.Prefix, bool) {
 		return netip.Prefix{}, false
 	}
 	if sp.auto[i].From().Less(a) {
-		return blockOf(a), true
+		return BlockOf(a), true
 	}
-	return blockOf(sp.auto[i].From()), true
+	return BlockOf(sp.auto[i].From()), true
 }
 
-// size gives how many addresses may be handed out, in words: a /64 has too many to count.
-func (sp *space) size() string {
+// Size gives how many addresses may be handed out, in words: a /64 has too many to count.
+func (sp *Space) Size() string {
 	var total uint64
 	for _, r := range sp.auto {
 		from, to := r.From().As16(), r.To().As16()
@@ -214,4 +215,12 @@ func (sp *space) size() string {
 		total += span + 1
 	}
 	return fmt.Sprint(total)
+}
+
+// blockBits is the size of a block as host bits: 256 addresses.
+const blockBits = 8
+
+// BlockOf gives the block of 256 addresses around a.
+func BlockOf(a netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(a, a.BitLen()-blockBits).Masked()
 }

@@ -1,0 +1,372 @@
+package addresses
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"burrow.dev/burrow/internal/addrspace"
+	"burrow.dev/burrow/internal/config"
+	"burrow.dev/burrow/internal/devstacktest"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
+	"burrow.dev/burrow/manifest"
+)
+
+// process is a store and an allocator as one worker has them, with its requests counted.
+type process struct {
+	*Allocator
+	store *etcdstate.Store
+	trips *atomic.Int64
+}
+
+func newProcess(t *testing.T, endpoint string, quarantine time.Duration) process {
+	t.Helper()
+	trips := &atomic.Int64{}
+	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		trips.Add(1)
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{endpoint}, Prefix: "/test/" + t.Name()},
+		etcdstate.Options{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(count)}, LockTTL: 2 * time.Second})
+	require.NoError(t, err)
+	a := New(store, Options{Quarantine: quarantine})
+	t.Cleanup(func() { a.Close(); require.NoError(t, store.Close()) })
+	return process{a, store, trips}
+}
+
+func (p process) settle(t *testing.T, subnets ...manifest.Subnet) string {
+	t.Helper()
+	uid := uuid.NewString()
+	_, err := p.Settle(t.Context(), uid, "net", func([]addrspace.Entry) (manifest.NetworkStatus, error) {
+		return manifest.NetworkStatus{Subnets: subnets}, nil
+	})
+	require.NoError(t, err)
+	return uid
+}
+
+func (p process) one(ctx context.Context, uid, owner string) (netip.Prefix, error) {
+	got, err := p.Allocate(ctx, uid, []addrspace.Want{{Owner: owner}})
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return got[0], nil
+}
+
+// awaitUnlocked waits until nothing of a network is being served.
+func (p process) awaitUnlocked(t *testing.T, uid string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.queues[uid] == nil
+	}, 10*time.Second, 100*time.Microsecond)
+}
+
+const none = -1
+
+func TestNextAddressIsHandedOutAndGatewayNetworkBroadcastNever(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	tests := map[string]struct {
+		subnet manifest.Subnet
+		want   []string
+	}{
+		"slash 30":           {manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "10.0.0.1"}, []string{"10.0.0.2/30"}},
+		"slash 29":           {manifest.Subnet{CIDR: "10.0.0.8/29", Gateway: "10.0.0.10"}, []string{"10.0.0.9/29", "10.0.0.11/29", "10.0.0.12/29", "10.0.0.13/29", "10.0.0.14/29"}},
+		"no gateway":         {manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "none"}, []string{"10.0.0.1/30", "10.0.0.2/30"}},
+		"range and reserved": {manifest.Subnet{CIDR: "10.0.0.0/8", Gateway: "10.0.0.1", Range: "10.0.0.254-10.0.1.3", Reserved: []string{"10.0.0.255-10.0.1.1"}}, []string{"10.0.0.254/8", "10.0.1.2/8", "10.0.1.3/8"}},
+		"v6 126":             {manifest.Subnet{CIDR: "fd00::/126", Gateway: "fd00::1"}, []string{"fd00::2/126", "fd00::3/126"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			uid := p.settle(t, tt.subnet)
+			for i, want := range tt.want {
+				got, err := p.one(t.Context(), uid, fmt.Sprintf("s%d/eth/0", i))
+				require.NoError(t, err)
+				require.Equal(t, want, got.String())
+			}
+			_, err := p.one(t.Context(), uid, "late/eth/0")
+			var full *addrspace.ExhaustedError
+			require.ErrorAs(t, err, &full)
+			require.ErrorIs(t, err, errs.ErrNoSpace)
+			require.Equal(t, fmt.Sprint(len(tt.want)), full.Size)
+		})
+	}
+}
+
+func TestHugeSubnetsWork(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/8", Gateway: "10.0.0.1"}, manifest.Subnet{CIDR: "2001:db8::/64", Gateway: "2001:db8::1"})
+	got, err := p.Allocate(t.Context(), uid, []addrspace.Want{{Owner: "s/eth/0"}, {Owner: "s/eth/1", Subnet: 1}})
+	require.NoError(t, err)
+	require.Equal(t, "[10.0.0.2/8 2001:db8::2/64]", fmt.Sprint(got))
+}
+
+func TestSameOwnerGetsTheSameAddressAgain(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	first, err := p.one(t.Context(), uid, "s/eth/0")
+	require.NoError(t, err)
+	for range 3 {
+		again, err := p.one(t.Context(), uid, "s/eth/0")
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+	}
+	_, err = p.Allocate(t.Context(), uid, []addrspace.Want{{Owner: "s/eth/0", Static: netip.MustParseAddr("10.0.0.77")}})
+	var holder *addrspace.HolderError
+	require.ErrorAs(t, err, &holder)
+}
+
+func TestStaticAddresses(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), time.Minute)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", Range: "10.0.0.100-10.0.0.200", Reserved: []string{"10.0.0.66"}})
+	static := func(owner, addr string) error {
+		_, err := p.Allocate(t.Context(), uid, []addrspace.Want{{Owner: owner, Static: netip.MustParseAddr(addr)}})
+		return err
+	}
+	require.NoError(t, static("s/eth/0", "10.0.0.5"), "outside the range, inside the subnet")
+	require.NoError(t, static("s/eth/1", "10.0.0.100"))
+	got, err := p.one(t.Context(), uid, "s/eth/2")
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.101/24", got.String(), "a static address is not handed out")
+	for _, addr := range []string{"10.0.0.0", "10.0.0.1", "10.0.0.255", "10.0.0.66", "10.0.1.1", "fd00::1"} {
+		require.ErrorIs(t, static("t/eth/0", addr), errs.ErrInvalid, addr)
+	}
+	var taken *addrspace.TakenError
+	require.ErrorAs(t, static("t/eth/0", "10.0.0.5"), &taken)
+	require.Equal(t, "s/eth/0", taken.Owner)
+	require.NoError(t, p.Release(t.Context(), uid, "s/eth/0"))
+	var held *addrspace.QuarantineError
+	require.ErrorAs(t, static("t/eth/0", "10.0.0.5"), &held)
+}
+
+func TestAllOrNoneOfARequest(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}, manifest.Subnet{CIDR: "10.1.0.0/30", Gateway: "10.1.0.1"})
+	_, err := p.Allocate(t.Context(), uid, []addrspace.Want{{Owner: "a/eth/0"}, {Owner: "a/eth/1", Subnet: 1}})
+	require.NoError(t, err)
+	_, err = p.Allocate(t.Context(), uid, []addrspace.Want{{Owner: "b/eth/0"}, {Owner: "b/eth/1", Subnet: 1}})
+	require.ErrorIs(t, err, errs.ErrNoSpace)
+	held, err := p.heldBy(t.Context(), keys{p.store, uid}, []string{"b/"})
+	require.NoError(t, err)
+	require.Empty(t, held)
+}
+
+func TestReleaseNeedsTheOwnerAndTwiceChangesNothing(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "10.0.0.1"})
+	_, err := p.one(t.Context(), uid, "new/eth/0")
+	require.NoError(t, err)
+	require.NoError(t, p.Release(t.Context(), uid, "old/eth/"))
+	_, err = p.one(t.Context(), uid, "other/eth/0")
+	require.ErrorIs(t, err, errs.ErrNoSpace, "somebody else's release freed it")
+	for range 2 {
+		require.NoError(t, p.Release(t.Context(), uid, "new/eth/"))
+	}
+	_, err = p.one(t.Context(), uid, "other/eth/0")
+	require.NoError(t, err)
+	require.NoError(t, p.Release(t.Context(), uid, "new/eth/"))
+	require.Equal(t, []addrspace.User{{UID: "other", Count: 1}, {UID: addrspace.GatewayOwner, Count: 1}}, sorted(p.users(t.Context(), keys{p.store, uid})))
+}
+
+func sorted(u []addrspace.User, err error) []addrspace.User {
+	slices.SortFunc(u, func(a, b addrspace.User) int { return len(a.UID) - len(b.UID) })
+	return u
+}
+
+func TestQuarantinedPoolIsTransientAndFreesItself(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), time.Second)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "10.0.0.1"})
+	_, err := p.one(t.Context(), uid, "a/eth/0")
+	require.NoError(t, err)
+	require.NoError(t, p.Release(t.Context(), uid, "a/eth/"))
+	_, err = p.one(t.Context(), uid, "b/eth/0")
+	var held *addrspace.QuarantineError
+	require.ErrorAs(t, err, &held)
+	require.Eventually(t, func() bool {
+		_, err := p.one(t.Context(), uid, "b/eth/0")
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+}
+
+func TestForgetRefusesANetworkInUse(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), time.Minute)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	_, err := p.one(t.Context(), uid, "a/eth/0")
+	require.NoError(t, err)
+	var used *addrspace.InUseError
+	require.ErrorAs(t, p.Forget(t.Context(), uid), &used)
+	require.Equal(t, []addrspace.User{{UID: "a", Count: 1}}, used.Users)
+	require.NoError(t, p.Release(t.Context(), uid, "a/"))
+	require.NoError(t, p.store.AddReference(t.Context(), uid, "kvm1", "b"))
+	require.ErrorAs(t, p.Forget(t.Context(), uid), &used)
+	_, err = p.store.DropReference(t.Context(), uid, "kvm1", "b")
+	require.NoError(t, err)
+	require.NoError(t, p.Forget(t.Context(), uid))
+	require.NoError(t, p.Forget(t.Context(), uid), "again")
+	_, err = p.one(t.Context(), uid, "a/eth/0")
+	require.ErrorIs(t, err, errs.ErrNotFound)
+	left, err := p.store.Client().Get(t.Context(), p.store.Key("ipam", ""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(t, err)
+	require.Zero(t, left.Count)
+}
+
+// Six round trips, whatever the fill: the owner, the lock, the pool, a block, the
+// transaction, the unlocking.
+func TestRoundTripsAreConstant(t *testing.T) {
+	const most = 6
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	trips := func(uid, owner string) int64 {
+		before := p.trips.Load()
+		_, err := p.one(t.Context(), uid, owner)
+		require.NoError(t, err)
+		p.awaitUnlocked(t, uid) // callers do not wait for that
+		return p.trips.Load() - before
+	}
+	small := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	trips(small, "warm/eth/0") // makes the process's session
+	for i := range 252 {
+		require.LessOrEqual(t, trips(small, fmt.Sprintf("s%d/eth/0", i)), int64(most), "address %d of a /24", i)
+	}
+	_, err := p.one(t.Context(), small, "late/eth/0")
+	require.ErrorIs(t, err, errs.ErrNoSpace)
+
+	big := p.settle(t, manifest.Subnet{CIDR: "10.16.0.0/16", Gateway: "10.16.0.1"})
+	for fill := 1; fill < 65533; fill += 8191 {
+		fillTo(t, p, big, fill)
+		require.LessOrEqual(t, trips(big, fmt.Sprintf("at%d/eth/0", fill)), int64(most), "a /16 with %d in use", fill)
+	}
+	fillTo(t, p, big, 65532)
+	require.LessOrEqual(t, trips(big, "last/eth/0"), int64(most), "last of a /16")
+	_, err = p.one(t.Context(), big, "late/eth/0")
+	require.ErrorIs(t, err, errs.ErrNoSpace)
+	// Random holes in a full pool: the cursor is at its end.
+	require.NoError(t, p.Release(t.Context(), big, "bulk/777/", "bulk/31000/", "bulk/64000/"))
+	for i := range 3 {
+		require.LessOrEqual(t, trips(big, fmt.Sprintf("hole%d/eth/0", i)), int64(most))
+	}
+}
+
+// fillTo allocates in batches until a pool holds n addresses besides its gateway.
+func fillTo(t *testing.T, p process, uid string, n int) {
+	t.Helper()
+	users, err := p.users(t.Context(), keys{p.store, uid})
+	require.NoError(t, err)
+	have := -1
+	for _, u := range users {
+		have += u.Count
+	}
+	if len(users) == usersShown {
+		have = 0
+		all, _, err := p.owners(t.Context(), keys{p.store, uid})
+		require.NoError(t, err)
+		for _, u := range all {
+			have += u.Count
+		}
+		have--
+	}
+	var group errgroup.Group
+	group.SetLimit(4)
+	for first := have; first < n; first += 400 {
+		var wants []addrspace.Want
+		for i := first; i < min(first+400, n); i++ {
+			wants = append(wants, addrspace.Want{Owner: fmt.Sprintf("bulk/%d/0", i)})
+		}
+		group.Go(func() error { _, err := p.Allocate(t.Context(), uid, wants); return err })
+	}
+	require.NoError(t, group.Wait())
+}
+
+func TestConcurrentProcessesNeverShareAnAddress(t *testing.T) {
+	const processes, goroutines, rounds = 4, 16, 8
+	endpoint := devstacktest.Etcd(t)
+	first := newProcess(t, endpoint, none)
+	uid := first.settle(t, manifest.Subnet{CIDR: "10.0.0.0/25", Gateway: "10.0.0.1"})
+	var mu sync.Mutex
+	owners := map[netip.Prefix]string{}
+	var group errgroup.Group
+	for n := range processes {
+		p := newProcess(t, endpoint, none)
+		for m := range goroutines {
+			group.Go(func() error {
+				for r := range rounds {
+					owner := fmt.Sprintf("p%d-g%d-r%d", n, m, r)
+					got, err := p.one(t.Context(), uid, owner+"/eth/0")
+					if err != nil {
+						return err
+					}
+					mu.Lock()
+					if other, taken := owners[got]; taken {
+						mu.Unlock()
+						return fmt.Errorf("%s has two owners: %s and %s", got, other, owner)
+					}
+					owners[got] = owner
+					if r%2 == 0 {
+						delete(owners, got)
+						mu.Unlock()
+						if err := p.Release(t.Context(), uid, owner+"/"); err != nil {
+							return err
+						}
+						continue
+					}
+					if r > 1 {
+						mu.Unlock()
+						continue
+					}
+					mu.Unlock()
+				}
+				return nil
+			})
+		}
+	}
+	err := group.Wait()
+	if err != nil {
+		require.ErrorIs(t, err, errs.ErrNoSpace) // 4*16*4 kept > 125
+	}
+	requireConsistent(t, first, uid)
+}
+
+// requireConsistent checks the invariants of a network's keys against each other.
+func requireConsistent(t *testing.T, p process, uid string) {
+	t.Helper()
+	k := keys{p.store, uid}
+	resp, err := p.store.Client().Get(t.Context(), k.all(), clientv3.WithPrefix())
+	require.NoError(t, err)
+	addrs, byOwner, counts := map[string]string{}, map[string]string{}, map[string]int{}
+	for _, kv := range resp.Kvs {
+		key := string(kv.Key)
+		switch {
+		case len(key) > len(k.addrs()) && key[:len(k.addrs())] == k.addrs():
+			a, ok := parseHexAddr(key[len(k.addrs()):])
+			require.True(t, ok)
+			addrs[a.String()] = string(kv.Value)
+			if a != netip.MustParseAddr("10.0.0.1") {
+				counts[k.count(addrspace.BlockOf(a))]++
+			}
+		case len(key) > len(k.owner("")) && key[:len(k.owner(""))] == k.owner(""):
+			byOwner[key[len(k.owner("")):]] = string(kv.Value)
+		}
+	}
+	require.Len(t, byOwner, len(addrs))
+	for owner, prefix := range byOwner {
+		require.Contains(t, addrs[netip.MustParsePrefix(prefix).Addr().String()], owner)
+	}
+	for _, kv := range resp.Kvs {
+		if key := string(kv.Key); len(key) > len(k.counts()) && key[:len(k.counts())] == k.counts() {
+			require.Equal(t, fmt.Sprint(counts[key]), string(kv.Value))
+			delete(counts, key)
+		}
+	}
+	require.Empty(t, counts)
+}
