@@ -64,6 +64,7 @@ func applyOne(ctx workflow.Context, slots workflow.Semaphore, all []Document, do
 	if err := startDocument(ctx, doc).Get(ctx, nil); err != nil {
 		result.Error = reason(err)
 		if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+			result.Busy = true
 			result.Error = doc.Ref + " is busy with another operation; follow it with `burrow watch " + doc.Ref + "`"
 		}
 	}

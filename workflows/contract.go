@@ -129,6 +129,8 @@ type DocumentResult struct {
 	Error string `json:"error,omitempty"`
 	// Skipped: not started, because something it depends on failed.
 	Skipped bool `json:"skipped,omitempty"`
+	// Busy: not started, because another operation runs on it.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // StartNextIn waits for (or cancels) the open operation of a resource, then starts the

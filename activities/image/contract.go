@@ -1,5 +1,7 @@
 package image
 
+import "fmt"
+
 // EnsureIn asks for a verified copy of an image in the host's pool.
 type EnsureIn struct {
 	Name string `json:"name"` // name in the image library
@@ -54,4 +56,23 @@ type Out struct {
 type RemoveIn struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
+}
+
+// Progress is the heartbeat detail of an image that is on its way.
+type Progress struct {
+	Stage string `json:"stage"`           // "download", "verify", "convert", "packages", …
+	Done  int64  `json:"done,omitempty"`  // bytes
+	Total int64  `json:"total,omitempty"` // bytes; 0: not known
+}
+
+// String says it for people: "download 120 of 350 MiB".
+func (p Progress) String() string {
+	const mib = 1 << 20
+	switch {
+	case p.Total > 0:
+		return fmt.Sprintf("%s %d of %d MiB", p.Stage, p.Done/mib, p.Total/mib)
+	case p.Done > 0:
+		return fmt.Sprintf("%s %d MiB", p.Stage, p.Done/mib)
+	}
+	return p.Stage
 }

@@ -68,6 +68,17 @@ type Worker struct {
 	MasterKeyFile string `json:"masterKeyFile"`
 	DataDir       string `json:"dataDir"`
 	Host          Host   `json:"host"`
+	Keys          Keys   `json:"keys"`
+}
+
+// Keys says which servers login keys may come from.
+type Keys struct {
+	// CA is a PEM file of authorities trusted besides the system's: a site's own key server.
+	CA string `json:"ca,omitempty"`
+	// AllowPrivate accepts servers at private and loopback addresses.
+	AllowPrivate bool `json:"allowPrivate,omitempty"`
+	// AllowHTTP accepts plain http URLs.
+	AllowHTTP bool `json:"allowHTTP,omitempty"`
 }
 
 // Host is the host role's part.

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	ucli "github.com/urfave/cli/v2"
+
+	"burrow.dev/burrow/workflows"
+)
+
+// applyCommand builds what manifests declare.
+func applyCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:     "apply",
+		Category: categoryOperations,
+		Usage:    "build what manifests declare, and follow it",
+		Description: "Validates everything first; nothing is touched when anything is wrong. What stands already as\n" +
+			"declared is left alone. Exit codes: 0 ready or nothing to do, 2 invalid, 4 busy, 5 failed,\n" +
+			"6 held (waits for you), 130 stopped following (the operation goes on).",
+		Flags:  append(manifestFlags(), detachFlag(), outputFlag("table", "json")),
+		Action: apply,
+	}
+}
+
+func apply(c *ucli.Context) error {
+	gw, err := openGateway(c)
+	if err != nil {
+		return err
+	}
+	defer gw.Close()
+	known, err := knownTo(c.Context, gw)
+	if err != nil {
+		return err
+	}
+	set, err := checkManifests(c, known)
+	if err != nil {
+		return err
+	}
+	plan, err := makePlan(set, known)
+	if err != nil {
+		return err
+	}
+	defer plan.close()
+	for _, ref := range plan.unchanged {
+		fmt.Fprintf(c.App.Writer, "%s is as declared\n", ref)
+	}
+	if len(plan.documents) == 0 {
+		return nil
+	}
+	tc, err := openTemporal(c)
+	if err != nil {
+		return err
+	}
+	defer tc.Close()
+	for _, doc := range plan.documents {
+		if err := busy(c.Context, tc, doc.Ref); err != nil {
+			return err
+		}
+	}
+	if err := plan.upload(c.Context, gw); err != nil {
+		return err
+	}
+	plan.requestedBy(requestedBy())
+	target, err := start(c.Context, tc, "apply/"+uuid.NewString()[:8], plan.summary(), workflows.NameApplyDocuments,
+		workflows.ApplyIn{Documents: plan.documents})
+	if err != nil {
+		return err
+	}
+	if c.Bool("detach") {
+		for _, doc := range plan.documents {
+			fmt.Fprintf(c.App.Writer, "started %s; follow it with `burrow watch %s`\n", doc.Ref, doc.Ref)
+		}
+		return nil
+	}
+	return followed(c, tc, target)
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"burrow.dev/burrow/cli/follow"
+	"burrow.dev/burrow/internal/errs"
+)
+
+// cancelCommand stops operations and follows their undo.
+func cancelCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:        "cancel",
+		Category:    categoryOperations,
+		Usage:       "stop the operation of a resource and undo what it made",
+		ArgsUsage:   "KIND NAME | KIND/NAME ...",
+		Description: "Exit code 0 when everything is undone.",
+		Flags:       []ucli.Flag{detachFlag(), outputFlag("table", "json")},
+		Action: func(c *ucli.Context) error {
+			refs, err := resourceArgs(c, 0)
+			if err != nil {
+				return err
+			}
+			tc, err := openTemporal(c)
+			if err != nil {
+				return err
+			}
+			defer tc.Close()
+			var targets []follow.Target
+			for _, ref := range refs {
+				run, _, _, open := openRun(c.Context, tc, ref.String())
+				if !open {
+					return errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
+				}
+				if err := tc.CancelWorkflow(c.Context, run.ID, run.RunID); err != nil {
+					return errs.NewTransient(ref.String(), "cancel", err)
+				}
+				targets = append(targets, run)
+			}
+			return cancelled(c, followed(c, tc, targets...))
+		},
+	}
+}
+
+// cancelled takes the end that was asked for as success.
+func cancelled(c *ucli.Context, err error) error {
+	if exit, ok := err.(*ExitError); ok && exit.Code == ExitFailed {
+		fmt.Fprintln(c.App.Writer, exit.Err)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/sdk/client"
+
+	"burrow.dev/burrow/cli/follow"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/workflows"
+)
+
+// deleteCommand takes resources away.
+func deleteCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:      "delete",
+		Category:  categoryOperations,
+		Usage:     "take a server, network, volume or image away",
+		ArgsUsage: "KIND NAME | KIND/NAME ...",
+		Description: "An operation that is open on it is cancelled and undone first. A server's persistent volumes stay;\n" +
+			"deleting a volume deletes its data.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			detachFlag(), outputFlag("table", "json"),
+		},
+		Action: remove,
+	}
+}
+
+func remove(c *ucli.Context) error {
+	refs, err := resourceArgs(c, 0)
+	if err != nil {
+		return err
+	}
+	gw, err := openGateway(c)
+	if err != nil {
+		return err
+	}
+	defer gw.Close()
+	tc, err := openTemporal(c)
+	if err != nil {
+		return err
+	}
+	defer tc.Close()
+	var names []string
+	for _, ref := range refs {
+		_, err := gw.Get(c.Context, ref.Kind, ref.Name)
+		if _, _, _, open := openRun(c.Context, tc, ref.String()); errors.Is(err, errs.ErrNotFound) && !open {
+			return errs.New(errs.Permanent, ref.String(), "delete", errs.ErrNotFound, "`burrow get "+ref.Kind.Word()+"` lists what there is")
+		} else if err != nil && !errors.Is(err, errs.ErrNotFound) {
+			return err
+		}
+		names = append(names, ref.String())
+	}
+	if !c.Bool("yes") {
+		ok, err := confirm(c, "Delete "+strings.Join(names, ", ")+"?")
+		if err != nil {
+			return err
+		}
+		if !ok {
+			fmt.Fprintln(c.App.Writer, "nothing deleted")
+			return nil
+		}
+	}
+	var targets []follow.Target
+	for _, ref := range refs {
+		more, err := startDelete(c.Context, tc, ref)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, more...)
+	}
+	return followed(c, tc, targets...)
+}
+
+// startDelete starts the delete of a resource; a busy one is cancelled first, by a
+// workflow that goes on although we are gone.
+func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Target, error) {
+	in := workflows.DeleteIn{Name: ref.Name, RequestedBy: requestedBy()}
+	var next workflows.Operation
+	var name string
+	switch ref.Kind {
+	case manifest.KindServer:
+		name, next.DeleteServer = workflows.NameDeleteServer, &in
+	case manifest.KindNetwork:
+		name, next.DeleteNetwork = workflows.NameDeleteNetwork, &in
+	case manifest.KindVolume:
+		name, next.DeleteVolume = workflows.NameDeleteVolume, &in
+	case manifest.KindImage:
+		name, next.DeleteImage = workflows.NameDeleteImage, &in
+	default:
+		return nil, errs.NewPermanent(ref.String(), "delete", errs.Reason("a %s is not deleted this way", ref.Kind.Word()), "`burrow --help` lists the commands")
+	}
+	if _, _, _, open := openRun(ctx, tc, ref.String()); !open {
+		t, err := start(ctx, tc, ref.String(), "delete "+ref.String(), name, in)
+		var exit *ExitError
+		if err == nil || !errors.As(err, &exit) || exit.Code != ExitBusy {
+			return []follow.Target{t}, err
+		}
+	}
+	t, err := start(ctx, tc, ref.String()+"/next", "cancel what runs on "+ref.String()+", then delete it", workflows.NameStartNext,
+		workflows.StartNextIn{Ref: ref.String(), Cancel: true, Next: next})
+	return []follow.Target{t}, err
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/cli/follow"
+	"burrow.dev/burrow/cli/render"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/workflows"
+)
+
+// queryTimeout bounds the question which step a busy resource is at: without a worker
+// there is no answer, and the rest of the sentence is still worth saying.
+const queryTimeout = 2 * time.Second
+
+// detachFlag is shared by every command that starts an operation.
+func detachFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "detach", Usage: "start the operation and return; `burrow watch` follows it"}
+}
+
+// startOptions are those of every operation the CLI starts: its ID is its resource, and a
+// second one at the same time is refused, never merged with the first.
+func startOptions(id, summary string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                                       id,
+		TaskQueue:                                activities.ControlQueue,
+		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            summary,
+	}
+}
+
+// start starts an operation on a resource; a busy resource answers with what is running.
+func start(ctx context.Context, c client.Client, ref, summary, workflow string, in any) (follow.Target, error) {
+	run, err := c.ExecuteWorkflow(ctx, startOptions(ref, summary), workflow, in)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	if errors.As(err, &already) {
+		if busy := busy(ctx, c, ref); busy != nil {
+			return follow.Target{}, busy
+		}
+	}
+	if err != nil {
+		return follow.Target{}, errs.NewTransient(ref, "start "+workflow, err)
+	}
+	return follow.Target{ID: run.GetID(), RunID: run.GetRunID()}, nil
+}
+
+// openRun gives the open run of a resource's operation, ok false when nothing is open.
+func openRun(ctx context.Context, c client.Client, ref string) (t follow.Target, kind string, since time.Time, ok bool) {
+	d, err := c.DescribeWorkflowExecution(ctx, ref, "")
+	if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return follow.Target{}, "", time.Time{}, false
+	}
+	info := d.GetWorkflowExecutionInfo()
+	return follow.Target{ID: ref, RunID: info.GetExecution().GetRunId()}, info.GetType().GetName(), info.GetStartTime().AsTime(), true
+}
+
+// busy says what runs on a resource, since when, and what can be done about it; nil when
+// nothing does.
+func busy(ctx context.Context, c client.Client, ref string) error {
+	_, kind, since, open := openRun(ctx, c, ref)
+	if !open {
+		return nil
+	}
+	where := ""
+	qctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	var p workflows.Progress
+	if v, err := c.QueryWorkflow(qctx, ref, "", workflows.QueryProgress); err == nil && v.Get(&p) == nil {
+		for _, s := range p.Steps {
+			if s.State == workflows.StepRunning || s.State == workflows.StepHeldHere || s.State == workflows.StepUndoing {
+				where = fmt.Sprintf(", step %q", s.Name)
+			}
+		}
+	}
+	return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is busy: %s%s, started %s ago. Follow: burrow watch %s. Cancel it: burrow cancel %s",
+		ref, kind, where, time.Since(since).Round(time.Second), ref, ref)}
+}
+
+// followed shows operations until they end, and turns their end into the exit code.
+func followed(c *ucli.Context, tc client.Client, targets ...follow.Target) error {
+	if c.Bool("detach") {
+		for _, t := range targets {
+			fmt.Fprintf(c.App.Writer, "started %s; follow it with `burrow watch %s`\n", t.ID, t.ID)
+		}
+		return nil
+	}
+	view := operationRenderer(c)
+	outcomes, err := follow.Run(c.Context, tc, targets, view.Update)
+	if cerr := view.Close(); err == nil {
+		err = cerr
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintf(c.App.ErrWriter, "stopped following; the operation goes on. Come back with `burrow watch %s`, stop it with `burrow cancel %s`\n",
+			shownID(outcomes), shownID(outcomes))
+		return &ExitError{Code: ExitStopped}
+	}
+	if err != nil {
+		return errs.NewTransient("operation", "follow", err)
+	}
+	return verdict(outcomes)
+}
+
+func operationRenderer(c *ucli.Context) render.Renderer {
+	if output(c) == "json" {
+		return render.NewJSON(c.App.Writer)
+	}
+	return render.New(c.App.Writer, stdoutIsTerminal(c))
+}
+
+// shownID is the operation a person would name: the first that is not an apply.
+func shownID(outcomes []follow.Outcome) string {
+	for _, o := range outcomes {
+		if o.Kind != workflows.NameApplyDocuments && o.Kind != workflows.NameStartNext {
+			return o.ID
+		}
+	}
+	if len(outcomes) > 0 {
+		return outcomes[0].ID
+	}
+	return ""
+}
+
+// verdict turns the ends of operations into one error with its exit code: failed before
+// held before busy before well.
+func verdict(outcomes []follow.Outcome) error {
+	var worst *ExitError
+	worse := func(code int, format string, args ...any) {
+		if worst == nil || code == ExitFailed && worst.Code != ExitFailed {
+			worst = &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
+		}
+	}
+	for _, o := range outcomes {
+		switch {
+		case o.Held:
+			worse(ExitHeld, "%s waits for you: %s. Mend it and `burrow retry %s`, or give up with `burrow abort %s`", o.ID, o.Message, o.ID, o.ID)
+		case o.Kind == workflows.NameApplyDocuments && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			applyVerdict(o, worse)
+		case o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
+			// It only waits for something that is held.
+		case o.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			worse(ExitFailed, "%s: %s", o.ID, o.Message)
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	return worst
+}
+
+// applyVerdict reports documents that have no workflow of their own to report them.
+func applyVerdict(o follow.Outcome, worse func(int, string, ...any)) {
+	var out workflows.ApplyOut
+	if json.Unmarshal(o.Result, &out) != nil {
+		return
+	}
+	for _, r := range out.Results {
+		switch {
+		case r.Error == "":
+		case r.Busy:
+			worse(ExitBusy, "%s", r.Error)
+		case r.Skipped:
+			worse(ExitFailed, "%s %s", r.Ref, r.Error)
+		}
+	}
+}

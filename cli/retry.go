@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"burrow.dev/burrow/cli/follow"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/workflows"
+)
+
+// retryCommand lets a held operation try its failed step again.
+func retryCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:      "retry",
+		Category:  categoryOperations,
+		Usage:     "let a held operation try again, also with an edited playbook",
+		ArgsUsage: "KIND NAME | KIND/NAME",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`PATH` of the edited playbook folder, or of the manifest beside it"},
+			detachFlag(), outputFlag("table", "json"),
+		},
+		Action: func(c *ucli.Context) error {
+			in := workflows.RetryIn{RequestedBy: requestedBy()}
+			return decideOn(c, workflows.UpdateRetry, func(ref Ref) (any, error) {
+				if path := c.String("file"); path != "" {
+					if err := reviseFrom(c, ref, path, &in); err != nil {
+						return nil, err
+					}
+				}
+				return in, nil
+			})
+		},
+	}
+}
+
+// skipCommand lets a held operation go on without its playbook.
+func skipCommand() *ucli.Command {
+	return decisionCommand("skip", "let a held operation go on without its playbook", workflows.UpdateSkip)
+}
+
+// abortCommand ends a held operation.
+func abortCommand() *ucli.Command {
+	return decisionCommand("abort", "give a held operation up and undo what it made", workflows.UpdateAbort)
+}
+
+func decisionCommand(name, usage, update string) *ucli.Command {
+	return &ucli.Command{
+		Name: name, Category: categoryOperations, Usage: usage, ArgsUsage: "KIND NAME | KIND/NAME",
+		Flags: []ucli.Flag{detachFlag(), outputFlag("table", "json")},
+		Action: func(c *ucli.Context) error {
+			err := decideOn(c, update, func(Ref) (any, error) {
+				return workflows.DecisionIn{RequestedBy: requestedBy()}, nil
+			})
+			if update == workflows.UpdateAbort {
+				return cancelled(c, err)
+			}
+			return err
+		},
+	}
+}
+
+// decideOn sends a decision to a held operation and follows what comes of it.
+func decideOn(c *ucli.Context, update string, argument func(Ref) (any, error)) error {
+	refs, err := resourceArgs(c, 1)
+	if err != nil {
+		return err
+	}
+	ref := refs[0]
+	tc, err := openTemporal(c)
+	if err != nil {
+		return err
+	}
+	defer tc.Close()
+	run, _, _, open := openRun(c.Context, tc, ref.String())
+	if !open {
+		return errs.New(errs.Permanent, ref.String(), update, errs.Reason("nothing is running on it"), "`burrow describe "+ref.String()+"` shows how it stands")
+	}
+	arg, err := argument(ref)
+	if err != nil {
+		return err
+	}
+	if err := send(c.Context, tc, run, update, arg); err != nil {
+		return err
+	}
+	return followed(c, tc, run)
+}
+
+func send(ctx context.Context, tc client.Client, run follow.Target, update string, arg any) error {
+	handle, err := tc.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: run.ID, RunID: run.RunID, UpdateName: update, Args: []any{arg},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return errs.New(errs.Permanent, run.ID, update, errs.Reason("its operation has just ended"), "`burrow describe "+run.ID+"` shows how")
+	}
+	if err != nil {
+		return errs.New(errs.Permanent, run.ID, update, errs.Reason("%s", innermost(err)), "")
+	}
+	return nil
+}
+
+// innermost is the text a validator or handler gave, without Temporal's wrapping.
+func innermost(err error) string {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err.Error()
+}
+
+// reviseFrom packs an edited playbook: the server's document in a manifest, or a folder
+// that takes the place of the one that was applied.
+func reviseFrom(c *ucli.Context, ref Ref, path string, in *workflows.RetryIn) error {
+	gw, err := openGateway(c)
+	if err != nil {
+		return err
+	}
+	defer gw.Close()
+	p := &plan{}
+	defer p.close()
+	if doc, err := serverIn(c, gw, ref, path); err != nil {
+		return err
+	} else if doc != nil {
+		if in.Bundle, err = p.pack(doc); err != nil {
+			return err
+		}
+		in.Ansible = doc.Server.Ansible
+		return p.upload(c.Context, gw)
+	}
+	if err := playbooksIn(c.Context, gw, ref, path); err != nil {
+		return err
+	}
+	b, err := packFolder(path)
+	if err != nil {
+		return err
+	}
+	p.bundles = append(p.bundles, b)
+	in.Bundle = b.digest
+	return p.upload(c.Context, gw)
+}
+
+// serverIn finds the server's document in a manifest; nil when path is a playbook folder.
+func serverIn(c *ucli.Context, gw *gateway.Client, ref Ref, path string) (*manifest.Document, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, errs.NewPermanent(ref.String(), "retry", err, "name the edited folder or manifest with -f")
+	}
+	set, problems := manifest.Load(c.Context, []string{path}, manifest.Options{})
+	if doc := set.Find(ref.Kind, ref.Name); doc != nil && doc.Server != nil && doc.Server.Ansible != nil {
+		return doc, problems.Err()
+	}
+	if info.IsDir() {
+		return nil, nil
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errs.NewPermanent(ref.String(), "retry", errs.Reason("%s has no document %s with a playbook", path, ref), "name the edited folder or manifest with -f")
+}
+
+// playbooksIn checks that a folder has the playbooks the server was applied with.
+func playbooksIn(ctx context.Context, gw *gateway.Client, ref Ref, dir string) error {
+	rec, err := gw.Get(ctx, ref.Kind, ref.Name)
+	if err != nil {
+		return err
+	}
+	var spec manifest.ServerSpec
+	if err := json.Unmarshal(rec.Spec, &spec); err != nil || spec.Ansible == nil {
+		return errs.NewPermanent(ref.String(), "retry", errs.Reason("it has no playbook"), "retry without -f")
+	}
+	for _, name := range spec.Ansible.Playbook {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return errs.NewPermanent(ref.String(), "retry", fmt.Errorf("%s is not in %s", name, dir), "name the folder that holds the playbook")
+		}
+	}
+	return nil
+}

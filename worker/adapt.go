@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+
+	"golang.org/x/crypto/ssh"
+
+	"burrow.dev/burrow/internal/etcdstate"
+	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/sshkeys"
+	"burrow.dev/burrow/manifest"
+)
+
+// records shows the state's records through the gateway.
+type records struct{ store *etcdstate.Store }
+
+// Get implements gateway.Records.
+func (r records) Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
+	return r.store.Get(ctx, kind, name)
+}
+
+// List implements gateway.Records.
+func (r records) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+	return r.store.List(ctx, kind)
+}
+
+// Watch implements gateway.Records.
+func (r records) Watch(ctx context.Context, kind manifest.Kind) (<-chan gateway.Event, error) {
+	in, err := r.store.Watch(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan gateway.Event)
+	go func() {
+		defer close(out)
+		for e := range in {
+			select {
+			case out <- gateway.Event{Type: eventType(e.Type), Record: e.Record}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+func eventType(t etcdstate.EventType) gateway.EventType {
+	switch t {
+	case etcdstate.Delete:
+		return gateway.Delete
+	case etcdstate.Synced:
+		return gateway.Synced
+	}
+	return gateway.Put
+}
+
+// serverKeys gives a server's management key at the moment of use.
+type serverKeys struct{ secrets *etcdstate.Secrets }
+
+// Management implements guest.Keys, ansible.Keys and gateway.Keys.
+func (k serverKeys) Management(ctx context.Context, serverUID string) (ssh.Signer, error) {
+	keys, err := sshkeys.Load(ctx, k.secrets, serverUID)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Management, nil
+}

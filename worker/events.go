@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/libvirtx"
+	"burrow.dev/burrow/manifest"
+)
+
+// attention is the condition of a server that a person must look at.
+const attention = "NeedsAttention"
+
+// follow writes what libvirt tells of this host's guests into their records, so that a
+// guest that powers itself off is Stopped for everyone within a second.
+func (h *host) follow(ctx context.Context) error {
+	for e := range h.libvirt.Events(ctx) {
+		var err error
+		if e.Type == libvirtx.EventConnected {
+			err = h.recheck(ctx)
+		} else {
+			err = h.observed(ctx, e.UUID, e.Name)
+		}
+		if err != nil && ctx.Err() == nil {
+			h.Log.Warn("status not written", slog.String("server", e.Name), slog.Any("error", err))
+		}
+	}
+	return ctx.Err()
+}
+
+// recheck reads the state of every server on this host: news may have been missed.
+func (h *host) recheck(ctx context.Context) error {
+	servers, err := h.store.List(ctx, manifest.KindServer)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, rec := range servers {
+		if rec.Status.Host == h.Config.Host.Name {
+			failed = append(failed, h.observed(ctx, manifest.DomainUUID(rec.Metadata.UID), rec.Metadata.Name))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// observed writes a domain's state, as it is now, into the record of its server. Records
+// with an open operation are that operation's.
+func (h *host) observed(ctx context.Context, uuid, name string) error {
+	rec, err := h.store.Get(ctx, manifest.KindServer, name)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && manifest.DomainUUID(rec.Metadata.UID) != uuid {
+		return nil // not ours
+	}
+	if err != nil {
+		return err
+	}
+	state, reason, err := h.domains.State(ctx, rec.Metadata.UID)
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
+		return err
+	}
+	phase, condition := meaning(state, reason)
+	if !changes(rec.Status, phase, condition) {
+		return nil
+	}
+	_, err = h.store.Update(ctx, manifest.KindServer, name, func(r *manifest.Record) error {
+		if manifest.DomainUUID(r.Metadata.UID) == uuid && changes(r.Status, phase, condition) {
+			r.Status.Phase = phase
+			r.Status.Conditions = withCondition(r.Status.Conditions, condition)
+		}
+		return nil
+	})
+	return err
+}
+
+// meaning says what a domain's state is for its server.
+func meaning(state, reason string) (manifest.Phase, manifest.Condition) {
+	fine := manifest.Condition{Type: attention}
+	switch {
+	case state == "paused" && reason == "ioerror":
+		return manifest.PhaseRunning, manifest.Condition{
+			Type: attention, Status: true, Reason: "IOError",
+			Message: "the guest is paused by an I/O error: its pool may be full; make room, then `burrow restart` it",
+		}
+	case state == "crashed":
+		return manifest.PhaseStopped, manifest.Condition{Type: attention, Status: true, Reason: "Crashed", Message: "the guest crashed; `burrow start` it again"}
+	case state == "shutoff", state == "":
+		return manifest.PhaseStopped, fine
+	}
+	return manifest.PhaseRunning, fine
+}
+
+// changes reports whether a settled status would become another one.
+func changes(s manifest.Status, phase manifest.Phase, c manifest.Condition) bool {
+	switch s.Phase {
+	case manifest.PhaseRunning, manifest.PhaseStopped, manifest.PhaseUnknown:
+	default:
+		return false
+	}
+	return s.Phase != phase || hasAttention(s) != c.Status
+}
+
+func hasAttention(s manifest.Status) bool {
+	return slices.ContainsFunc(s.Conditions, func(c manifest.Condition) bool { return c.Type == attention && c.Status })
+}
+
+// withCondition replaces the condition of c's type; one that is false is left out.
+func withCondition(all []manifest.Condition, c manifest.Condition) []manifest.Condition {
+	kept := slices.DeleteFunc(slices.Clone(all), func(o manifest.Condition) bool { return o.Type == c.Type })
+	if !c.Status {
+		return kept
+	}
+	c.Since = time.Now().UTC()
+	return append(kept, c)
+}

@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/domain"
+	"burrow.dev/burrow/activities/network"
+	"burrow.dev/burrow/manifest"
+)
+
+// restore brings up again what this host's records say should run: networks first, then
+// each server paused, wired, and only then running. libvirt's own autostart would put
+// guests on an unfiltered wire (pitfall 67). What runs already is left alone, so it is
+// as right after a reboot as after a restart of the worker.
+func (h *host) restore(ctx context.Context) error {
+	if err := h.networks.Restore(ctx); err != nil {
+		return fmt.Errorf("restore networks: %w", err)
+	}
+	servers, err := h.store.List(ctx, manifest.KindServer)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, rec := range servers {
+		if !h.shouldRun(rec) {
+			continue
+		}
+		if err := h.bringUp(ctx, rec); err != nil {
+			failed = append(failed, fmt.Errorf("server/%s: %w", rec.Metadata.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// shouldRun reports whether a server belongs on this host and is not off on purpose. A
+// server that is still being built counts as soon as its record knows its disks and ports.
+func (h *host) shouldRun(rec manifest.Record) bool {
+	if rec.Status.Host != h.Config.Host.Name || rec.Status.PowerOff || len(rec.Status.Disks) == 0 {
+		return false
+	}
+	switch rec.Status.Phase {
+	case manifest.PhaseRunning, manifest.PhaseUnknown, manifest.PhaseProvisioning, manifest.PhaseHeld:
+		return true
+	}
+	return false
+}
+
+// bringUp starts one server that is off. One that an operation has not defined yet, or
+// keeps paused, is that operation's.
+func (h *host) bringUp(ctx context.Context, rec manifest.Record) error {
+	state, reason, err := h.domains.State(ctx, rec.Metadata.UID)
+	building := !rec.Status.Phase.Settled()
+	switch {
+	case err != nil && building:
+		return nil // not defined yet
+	case err != nil:
+		return err
+	case state == "running", state == "paused" && (building || reason == "ioerror"):
+		return nil
+	}
+	var spec manifest.ServerSpec
+	if err := json.Unmarshal(rec.Spec, &spec); err != nil {
+		return err
+	}
+	server := activities.Server{Name: rec.Metadata.Name, UID: rec.Metadata.UID}
+	h.Log.Info("starting a server that should run", slog.String("server", server.Name), slog.String("state", state))
+	if _, err := h.networks.Ensure(ctx, network.EnsureIn{Server: server, Ports: rec.Status.Ports}); err != nil {
+		return err
+	}
+	if _, err := h.domains.Start(ctx, domain.StartOf(rec, spec)); err != nil {
+		return err
+	}
+	if _, err := h.networks.Wire(ctx, network.WireIn{Server: server, Ports: rec.Status.Ports}); err != nil {
+		return err
+	}
+	_, err = h.domains.Resume(ctx, domain.ResumeIn{Server: server})
+	return err
+}

@@ -1,0 +1,116 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"burrow.dev/burrow/internal/blob"
+	"burrow.dev/burrow/internal/config"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
+	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/temporalclient"
+)
+
+// Roles a worker can have. One process may have both.
+const (
+	RoleControl = "control"
+	RoleHost    = "host"
+)
+
+// Options say what a worker process is.
+type Options struct {
+	Config  config.Worker
+	Roles   []string
+	Version string
+	Log     *slog.Logger
+}
+
+// parts are the drivers that all roles share.
+type parts struct {
+	Options
+	temporal client.Client
+	store    *etcdstate.Store
+	secrets  *etcdstate.Secrets
+	blobs    *blob.Store
+	keys     serverKeys
+}
+
+// connectTimeout bounds the first contact with Temporal; who supervises us tries again.
+const connectTimeout = 20 * time.Second
+
+// Run runs the roles and their gateway until ctx ends (nil) or one of them cannot go on.
+func Run(ctx context.Context, o Options) error {
+	for _, role := range o.Roles {
+		if role != RoleControl && role != RoleHost {
+			return errs.NewPermanent("burrow worker", "start", errs.Reason("there is no role %q", role), "roles are control and host")
+		}
+	}
+	p, closeParts, err := connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer closeParts()
+	group, ctx := errgroup.WithContext(ctx)
+	deps := gateway.Deps{
+		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
+		Records: records{p.store}, Blobs: p.blobs, Log: o.Log,
+	}
+	if slices.Contains(o.Roles, RoleHost) {
+		h, err := newHost(ctx, p)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		h.serve(&deps)
+		group.Go(func() error { return h.run(ctx) })
+	}
+	if slices.Contains(o.Roles, RoleControl) {
+		group.Go(func() error { return runControl(ctx, p) })
+	}
+	group.Go(func() error { return gateway.NewServer(deps).Serve(ctx, o.Config.Gateway) })
+	err = group.Wait()
+	if ctx.Err() != nil && err == nil {
+		return nil
+	}
+	return err
+}
+
+// connect opens what every role needs.
+func connect(ctx context.Context, o Options) (*parts, func(), error) {
+	p := &parts{Options: o}
+	var closers []func()
+	closeAll := func() {
+		for _, c := range slices.Backward(closers) {
+			c()
+		}
+	}
+	fail := func(err error) (*parts, func(), error) { closeAll(); return nil, nil, err }
+
+	dctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var err error
+	if p.temporal, err = temporalclient.Dial(dctx, o.Config.Temporal, o.Log); err != nil {
+		return fail(err)
+	}
+	closers = append(closers, p.temporal.Close)
+	if p.store, err = etcdstate.Open(o.Config.Etcd, etcdstate.Options{Logger: o.Log}); err != nil {
+		return fail(err)
+	}
+	closers = append(closers, func() { _ = p.store.Close() })
+	if p.secrets, err = etcdstate.OpenSecrets(p.store, o.Config.MasterKeyFile); err != nil {
+		return fail(err)
+	}
+	if p.blobs, err = blob.Open(ctx, o.Config.Blobs); err != nil {
+		return fail(fmt.Errorf("blob store %s: %w", o.Config.Blobs, err))
+	}
+	closers = append(closers, func() { _ = p.blobs.Close() })
+	p.keys = serverKeys{p.secrets}
+	return p, closeAll, nil
+}

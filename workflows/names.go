@@ -1,0 +1,14 @@
+package workflows
+
+// StepNames gives the steps of a workflow in order, before its first event tells; nil for
+// those whose steps depend on their input.
+func StepNames(workflow string) []string {
+	switch workflow {
+	case NameProvisionServer:
+		return []string{
+			stepRecord, stepPlace, stepKeys, stepCheck, stepAddresses, stepImage, stepVolumes, stepNetworks,
+			stepProbe, stepSeed, stepDomain, stepWire, stepReady, stepPlaybook, stepFinish,
+		}
+	}
+	return nil
+}
