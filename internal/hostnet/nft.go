@@ -115,19 +115,20 @@ func addressSet(addresses []netip.Addr) string {
 // nft applies rules in the calling thread's namespace, all or none.
 func nft(ctx context.Context, rules string) error { return run(ctx, rules, "nft", "-f", "-") }
 
-// checkTable refuses a table of our name that somebody else made.
-func checkTable(ctx context.Context, family string) error {
+// hasTable tells whether our table is there, and refuses one of its name that somebody
+// else made.
+func hasTable(ctx context.Context, family string) (bool, error) {
 	text, err := output(ctx, "", "nft", "list", "table", family, "burrow")
 	if err != nil {
 		if strings.Contains(err.Error(), "No such file or directory") {
-			return nil
+			return false, nil
 		}
-		return err
+		return false, err
 	}
 	if !strings.Contains(text, tableComment) {
-		return fmt.Errorf("nftables table %s burrow: %w", family, errs.ErrNotManaged)
+		return true, fmt.Errorf("nftables table %s burrow: %w", family, errs.ErrNotManaged)
 	}
-	return nil
+	return true, nil
 }
 
 // Guard keeps the host's own network stack away from a device on a userspace bridge: the
@@ -136,7 +137,7 @@ func checkTable(ctx context.Context, family string) error {
 func (s *Stack) Guard(ctx context.Context, device string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := checkTable(ctx, "netdev")
+	_, err := hasTable(ctx, "netdev")
 	if err == nil {
 		err = nft(ctx, fmt.Sprintf(`table netdev burrow {
 	comment %q
@@ -153,10 +154,10 @@ func (s *Stack) Guard(ctx context.Context, device string) error {
 func (s *Stack) Unguard(ctx context.Context, device string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := checkTable(ctx, "netdev")
-	if err == nil {
+	exists, err := hasTable(ctx, "netdev")
+	if err == nil && exists {
 		// Declared first, so that there is one to delete.
-		err = nft(ctx, fmt.Sprintf("table netdev burrow { comment %q; chain %[2]s { } }\ndelete chain netdev burrow %[2]s\n", tableComment, device))
+		err = nft(ctx, fmt.Sprintf("add chain netdev burrow %[1]s\ndelete chain netdev burrow %[1]s\n", device))
 	}
 	return refusal("device "+device, "take its guard away", err)
 }

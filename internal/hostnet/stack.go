@@ -262,7 +262,7 @@ func (s *Stack) ensureHost(ctx context.Context, _ state) error {
 			local = append(local, onThisHost(forwarders(st.Network))...)
 		}
 	}
-	if err := checkTable(ctx, "inet"); err != nil {
+	if exists, err := hasTable(ctx, "inet"); err != nil || len(uplinks) == 0 && !exists {
 		return err
 	}
 	if err := nft(ctx, hostRules(uplinks, unique(local))); err != nil {
@@ -325,7 +325,7 @@ func (s *Stack) dropGuards(ctx context.Context) error {
 	if err != nil || len(all) > 0 {
 		return err
 	}
-	if err := checkTable(ctx, "netdev"); err != nil {
+	if exists, err := hasTable(ctx, "netdev"); err != nil || !exists {
 		return err
 	}
 	return nft(ctx, deleteTable("netdev"))

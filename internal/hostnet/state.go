@@ -77,7 +77,7 @@ func digest(uid string) string {
 }
 
 // fileName matches uids: they become file names.
-var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,62}$`)
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
 
 func checkUID(uid string) error {
 	if !fileName.MatchString(uid) {

@@ -59,7 +59,8 @@ func (c *Client) SetPortFlows(ctx context.Context, bridge string, ofport int, co
 			return err
 		}
 	}
-	return c.replaceFlows(ctx, bridge, cookie, flows)
+	// Numbers are used again: what an earlier port of this number left goes too.
+	return c.replaceFlows(ctx, bridge, cookie, flows, &ovs.MatchFlow{InPort: ofport, Table: ovs.AnyTable})
 }
 
 // DeletePortFlows deletes a port's flows by cookie, and the meter of its OpenFlow number
@@ -90,8 +91,9 @@ func (c *Client) HasBaseFlows(ctx context.Context, bridge string) (bool, error) 
 	return n > 0, err
 }
 
-// replaceFlows puts flows in the place of all that carry the cookie, atomically.
-func (c *Client) replaceFlows(ctx context.Context, bridge string, cookie uint64, flows []*ovs.Flow) error {
+// replaceFlows puts flows in the place of all that carry the cookie, and of others that
+// match, atomically.
+func (c *Client) replaceFlows(ctx context.Context, bridge string, cookie uint64, flows []*ovs.Flow, others ...*ovs.MatchFlow) error {
 	var failed error
 	client := ovs.New(ovs.Protocols([]string{ovs.ProtocolOpenFlow14}),
 		ovs.Pipe(func(stdin io.Reader, cmd string, args ...string) ([]byte, error) {
@@ -100,7 +102,7 @@ func (c *Client) replaceFlows(ctx context.Context, bridge string, cookie uint64,
 			return out, err
 		}))
 	err := client.OpenFlow.AddFlowBundle(bridge, func(tx *ovs.FlowTransaction) error {
-		tx.Delete(&ovs.MatchFlow{Cookie: cookie, Table: ovs.AnyTable})
+		tx.Delete(append(others, &ovs.MatchFlow{Cookie: cookie, Table: ovs.AnyTable})...)
 		tx.Add(flows...)
 		return tx.Commit()
 	})

@@ -178,3 +178,22 @@ func TestWithoutOpenVSwitchTheErrorSaysWhatToDo(t *testing.T) {
 	require.Equal(t, errs.Operator, errs.ClassOf(err))
 	require.Contains(t, err.Error(), "package openvswitch-switch")
 }
+
+func TestFlowsLeftByAnEarlierPortOfThatNumberGo(t *testing.T) {
+	c := ovsx.New()
+	addBridge(t, c, "br-n", "uid-n")
+	require.NoError(t, c.SetBaseFlows(t.Context(), "br-n", 1))
+	rules := ovsx.Rules{MAC: "52:54:00:12:34:56", Security: true}
+	earlier, later := ovsx.Cookie("earlier", "nic"), ovsx.Cookie("later", "nic")
+	require.NoError(t, c.SetPortFlows(t.Context(), "br-n", 7, earlier, rules))
+	require.NoError(t, c.SetPortFlows(t.Context(), "br-n", 7, later, rules))
+	n, err := c.CountFlows(t.Context(), "br-n", earlier)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = c.CountFlows(t.Context(), "br-n", later)
+	require.NoError(t, err)
+	require.NotZero(t, n)
+	has, err := c.HasBaseFlows(t.Context(), "br-n")
+	require.NoError(t, err)
+	require.True(t, has)
+}

@@ -1,0 +1,373 @@
+package network_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 20*time.Millisecond)
+}
+
+// link opens a raw socket on a device in a namespace ("" is the host's own).
+func link(t *testing.T, ns, device string) int {
+	t.Helper()
+	var fd int
+	in(t, ns, func() error {
+		dev, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		all := int(binary.NativeEndian.Uint16([]byte{0x00, 0x03})) // ETH_P_ALL in network order
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
+		if err != nil {
+			return err
+		}
+		return errors.Join(
+			unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: dev.Index}),
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 20000}),
+		)
+	})
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// capture gives the incoming frames that match, until one did and only (or quiet) has
+// passed. A VLAN tag that the kernel has put beside the frame is put back into it.
+func capture(t *testing.T, fd int, wait time.Duration, match func([]byte) bool) [][]byte {
+	t.Helper()
+	var found [][]byte
+	buf, oob := make([]byte, 4096), make([]byte, 256)
+	for deadline := time.Now().Add(wait); time.Now().Before(deadline); {
+		n, oobn, _, from, err := unix.Recvmsg(fd, buf, oob, 0)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			continue
+		}
+		require.NoError(t, err)
+		if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING {
+			continue
+		}
+		frame := withTag(buf[:n], oob[:oobn])
+		if match(frame) {
+			found = append(found, frame)
+		}
+	}
+	return found
+}
+
+// withTag reads tpacket_auxdata: status, len, snaplen, mac, net, vlan_tci, vlan_tpid.
+func withTag(frame, oob []byte) []byte {
+	frame = append([]byte(nil), frame...)
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return frame
+	}
+	for _, m := range messages {
+		if m.Header.Level != unix.SOL_PACKET || m.Header.Type != unix.PACKET_AUXDATA || len(m.Data) < 20 {
+			continue
+		}
+		if binary.NativeEndian.Uint32(m.Data)&unix.TP_STATUS_VLAN_VALID == 0 {
+			continue
+		}
+		tag := binary.BigEndian.AppendUint16([]byte{0x81, 0x00}, binary.NativeEndian.Uint16(m.Data[16:]))
+		return append(frame[:12:12], append(tag, frame[12:]...)...)
+	}
+	return frame
+}
+
+// tagOf gives the VLAN of a frame; 0 is untagged.
+func tagOf(frame []byte) int {
+	if len(frame) < 18 || frame[12] != 0x81 || frame[13] != 0 {
+		return 0
+	}
+	return int(binary.BigEndian.Uint16(frame[14:]) & 0xfff)
+}
+
+func send(t *testing.T, fd int, frame []byte) {
+	t.Helper()
+	_, err := unix.Write(fd, frame)
+	require.NoError(t, err)
+}
+
+var broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+func macOf(text string) net.HardwareAddr { return must(net.ParseMAC(text)) }
+
+// ethernet is a frame; vlan 0 is untagged.
+func ethernet(to, from net.HardwareAddr, vlan int, protocol uint16, payload []byte) []byte {
+	b := append(append([]byte(nil), to...), from...)
+	if vlan != 0 {
+		b = binary.BigEndian.AppendUint16(append(b, 0x81, 0x00), uint16(vlan))
+	}
+	b = append(binary.BigEndian.AppendUint16(b, protocol), payload...)
+	for len(b) < 60 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// arp is a request (1) or reply (2) as its sender would have it.
+func arp(op uint16, sha net.HardwareAddr, spa string, tpa string) []byte {
+	b := []byte{0, 1, 8, 0, 6, 4}
+	b = binary.BigEndian.AppendUint16(b, op)
+	b = append(append(b, sha...), net.ParseIP(spa).To4()...)
+	return append(append(b, 0, 0, 0, 0, 0, 0), net.ParseIP(tpa).To4()...)
+}
+
+// udp4 is an IPv4 packet with UDP in it.
+func udp4(from, to string, sport, dport uint16, data string) []byte {
+	u := binary.BigEndian.AppendUint16(nil, sport)
+	u = binary.BigEndian.AppendUint16(u, dport)
+	u = binary.BigEndian.AppendUint16(u, uint16(8+len(data)))
+	u = append(append(u, 0, 0), data...)
+	h := binary.BigEndian.AppendUint16([]byte{0x45, 0}, uint16(20+len(u)))
+	h = append(h, 0, 1, 0, 0, 64, 17, 0, 0)
+	h = append(append(h, net.ParseIP(from).To4()...), net.ParseIP(to).To4()...)
+	binary.BigEndian.PutUint16(h[10:], checksum(h))
+	return append(h, u...)
+}
+
+// icmp6 is an IPv6 packet with an ICMPv6 message.
+func icmp6(from, to string, kind byte, body []byte) []byte {
+	src, dst := net.ParseIP(from).To16(), net.ParseIP(to).To16()
+	m := append([]byte{kind, 0, 0, 0}, body...)
+	pseudo := append(append(append([]byte(nil), src...), dst...), 0, 0, 0, byte(len(m)), 0, 0, 0, 58)
+	binary.BigEndian.PutUint16(m[2:], checksum(append(pseudo, m...)))
+	h := []byte{0x60, 0, 0, 0, 0, byte(len(m)), 58, 255}
+	return append(append(append(h, src...), dst...), m...)
+}
+
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i < len(b); i += 2 {
+		word := uint32(b[i]) << 8
+		if i+1 < len(b) {
+			word |= uint32(b[i+1])
+		}
+		sum += word
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+// echoes tells whether an address answers a ping from a namespace.
+func echoes(t *testing.T, ns, to string) bool {
+	t.Helper()
+	answered := false
+	in(t, ns, func() error {
+		conn, err := net.Dial("ip4:icmp", to)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		ping := []byte{8, 0, 0, 0, 1, 2, 3, 4}
+		binary.BigEndian.PutUint16(ping[2:], checksum(ping))
+		buf := make([]byte, 128)
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !answered; {
+			if _, err := conn.Write(ping); err != nil {
+				return err
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+			n, _, err := conn.(*net.IPConn).ReadFrom(buf) // without the IP header
+			answered = err == nil && n >= 8 && buf[0] == 0
+		}
+		return nil
+	})
+	return answered
+}
+
+func reverse(t *testing.T, g *guest, address string) (names []string, err error) {
+	t.Helper()
+	in(t, g.ns, func() error {
+		names, err = resolver(t, g).LookupAddr(t.Context(), address)
+		return nil
+	})
+	return names, err
+}
+
+// answer says text to whoever connects, until the test ends.
+func answer(t *testing.T, ns, address, text string) {
+	t.Helper()
+	var l net.Listener
+	in(t, ns, func() (err error) {
+		l, err = net.Listen("tcp", address)
+		return err
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, text)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+}
+
+func readAll(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	b, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// addressOf gives the IPv4 address of a device.
+func addressOf(t *testing.T, ns, device string) string {
+	t.Helper()
+	var found string
+	in(t, ns, func() error {
+		dev, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		addresses, err := dev.Addrs()
+		for _, a := range addresses {
+			if ip := a.(*net.IPNet).IP.To4(); ip != nil {
+				found = ip.String()
+			}
+		}
+		return err
+	})
+	require.NotEmpty(t, found)
+	return found
+}
+
+// startResolver answers *.outside.example at 203.0.113.9.
+func startResolver(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("ip", "netns", "exec", "outside", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv",
+		"--no-hosts", "--pid-file=", "--listen-address=203.0.113.9", "--bind-interfaces", "--address=/outside.example/203.0.113.80", "--address=/db-net/203.0.113.66")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	eventually(t, func() bool {
+		_, err := fetchAny("outside", "203.0.113.9:53")
+		return err == nil
+	})
+}
+
+func fetchAny(ns, address string) (string, error) {
+	out, err := exec.Command("ip", "netns", "exec", ns, "bash", "-c", "exec 3<>/dev/tcp/"+strings.Replace(address, ":", "/", 1)).CombinedOutput()
+	return string(out), err
+}
+
+// sendRate measures how many Mbit/s one guest gets through to another, over TCP.
+func sendRate(t *testing.T, from, to *guest) float64 {
+	t.Helper()
+	address := net.JoinHostPort(strings.Split(to.port().Addresses[0], "/")[0], "5001")
+	var l net.Listener
+	in(t, to.ns, func() (err error) {
+		l, err = net.Listen("tcp", address)
+		return err
+	})
+	defer l.Close()
+	received := make(chan float64, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			received <- -1
+			return
+		}
+		defer conn.Close()
+		start := time.Now()
+		n, _ := io.Copy(io.Discard, conn)
+		received <- float64(n) * 8 / 1e6 / time.Since(start).Seconds()
+	}()
+	in(t, from.ns, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		block := make([]byte, 64<<10)
+		for deadline := time.Now().Add(1500 * time.Millisecond); time.Now().Before(deadline); {
+			_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+			if _, err := conn.Write(block); err != nil {
+				break
+			}
+		}
+		return nil
+	})
+	return <-received
+}
+
+// inventory lists what this package could leave on a host.
+func inventory(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	devices, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, d := range devices {
+		if d.Name != "ovs-netdev" { // Open vSwitch's own, with the first userspace bridge
+			all = append(all, "device "+d.Name)
+		}
+	}
+	for kind, script := range map[string]string{
+		"bridge": "ovs-vsctl --timeout=5 list-br", "port": "ovs-vsctl --timeout=5 --bare --columns=name list Interface",
+		"namespace": "ls /run/netns", "rule": "nft list ruleset", "address": "ip -o -4 addr", "route": "ip route",
+		"state": "find /run/burrow -mindepth 2 2>/dev/null || true",
+	} {
+		for _, line := range strings.Split(sh(t, script), "\n") {
+			if line != "" {
+				all = append(all, kind+" "+line)
+			}
+		}
+	}
+	for _, pid := range processes("dnsmasq") {
+		all = append(all, fmt.Sprintf("process dnsmasq %d", pid))
+	}
+	sort.Strings(all)
+	return all
+}
+
+// processes lists the living processes of a name.
+func processes(name string) []int {
+	paths, _ := filepath.Glob("/proc/[0-9]*/comm")
+	var found []int
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil || strings.TrimSpace(string(text)) != name {
+			continue
+		}
+		dir := filepath.Dir(path)
+		if line, err := os.ReadFile(dir + "/cmdline"); err != nil || len(line) == 0 {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
