@@ -160,6 +160,17 @@ func (s *Store) EachPage(ctx context.Context, prefix string, fn func(*mvccpb.Key
 	}
 }
 
+// KeysBelow lists the keys in a folder, without the store's prefix, sorted: what a sweep
+// and tests hold against what should be there.
+func (s *Store) KeysBelow(ctx context.Context, folder string) ([]string, error) {
+	var out []string
+	_, err := s.EachPage(ctx, s.Key(folder, ""), func(kv *mvccpb.KeyValue) error {
+		out = append(out, strings.TrimPrefix(string(kv.Key), s.prefix))
+		return nil
+	})
+	return out, Translate(ctx, folder, "list keys", err)
+}
+
 // Create writes a record that must not exist. The same uid already there is success and
 // gives what is there: an answer that was lost on the way. Another: errs.ErrExists, permanent.
 func (s *Store) Create(ctx context.Context, rec manifest.Record) (manifest.Record, error) {
