@@ -1,0 +1,46 @@
+package state
+
+import (
+	"context"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"burrow.dev/burrow/manifest"
+)
+
+// Store is what the activities need of etcd (internal/etcdstate).
+type Store interface {
+	Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error)
+	GetMany(ctx context.Context, kind manifest.Kind, names ...string) ([]manifest.Record, error)
+	Create(ctx context.Context, rec manifest.Record) (manifest.Record, error)
+	Update(ctx context.Context, kind manifest.Kind, name string, change func(*manifest.Record) error) (manifest.Record, error)
+	UpdateAll(ctx context.Context, kind manifest.Kind, names []string, change func([]*manifest.Record) error) ([]manifest.Record, error)
+	Delete(ctx context.Context, kind manifest.Kind, name, uid string) error
+}
+
+// Workflows is what the activities need of Temporal's client.
+type Workflows interface {
+	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
+	GetWorkflow(ctx context.Context, workflowID, runID string) client.WorkflowRun
+}
+
+// Activities are the state.* activities.
+type Activities struct {
+	store     Store
+	workflows Workflows
+}
+
+// New builds the activities.
+func New(store Store, workflows Workflows) *Activities {
+	return &Activities{store: store, workflows: workflows}
+}
+
+// Get reads records; absent ones are left out.
+func (a *Activities) Get(ctx context.Context, in GetIn) (GetOut, error) {
+	if len(in.Names) == 0 {
+		return GetOut{}, nil
+	}
+	recs, err := a.store.GetMany(ctx, in.Kind, in.Names...)
+	return GetOut{Records: recs}, err
+}

@@ -1,0 +1,140 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// conditionAttention is the type of the condition that a held server has.
+const conditionAttention = "NeedsAttention"
+
+// Finish writes the settled status whole. After it nothing of the operation is left in the
+// record; again is success.
+func (a *Activities) Finish(ctx context.Context, in FinishIn) (activities.Nothing, error) {
+	if !in.Status.Phase.Settled() {
+		return activities.Nothing{}, errs.NewPermanent(manifest.Ref(in.Kind, in.Name), "finish operation",
+			fmt.Errorf("%w: phase %q is not settled", errs.ErrInvalid, in.Status.Phase), "")
+	}
+	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "finish operation"}, in.Status)
+}
+
+// Fail ends a build as Failed with its reason and nothing else; again is success.
+func (a *Activities) Fail(ctx context.Context, in FailIn) (activities.Nothing, error) {
+	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "record failure"},
+		manifest.Status{Phase: manifest.PhaseFailed, Message: in.Message})
+}
+
+func (a *Activities) settle(ctx context.Context, t target, status manifest.Status) (activities.Nothing, error) {
+	status.Operation = nil
+	return a.write(ctx, t, func(rec *manifest.Record) error {
+		if rec.Status.Operation == nil {
+			return errSame // a retry whose first answer was lost
+		}
+		status.ObservedGeneration = rec.Metadata.Generation
+		rec.Status = status
+		return nil
+	})
+}
+
+// Hold sets or clears the hold of a server that waits for a person.
+func (a *Activities) Hold(ctx context.Context, in HoldIn) (activities.Nothing, error) {
+	return a.write(ctx, target{in.Kind, in.Name, in.UID, "hold"}, func(rec *manifest.Record) error {
+		status := in.Status
+		if status.Operation == nil {
+			status.Operation = rec.Status.Operation
+		}
+		status.ObservedGeneration = rec.Status.ObservedGeneration
+		status.Message = in.Message
+		status.Conditions = withoutAttention(status.Conditions)
+		if in.Message == "" {
+			status.Phase = manifest.PhaseProvisioning
+		} else {
+			status.Phase = manifest.PhaseHeld
+			status.Conditions = append(status.Conditions, manifest.Condition{
+				Type: conditionAttention, Status: true, Reason: "Held", Message: in.Message, Since: heldSince(rec),
+			})
+		}
+		rec.Status = status
+		return nil
+	})
+}
+
+func withoutAttention(conditions []manifest.Condition) []manifest.Condition {
+	var out []manifest.Condition
+	for _, c := range conditions {
+		if c.Type != conditionAttention {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// heldSince keeps the time of a hold that is written again.
+func heldSince(rec *manifest.Record) time.Time {
+	for _, c := range rec.Status.Conditions {
+		if c.Type == conditionAttention && c.Status {
+			return c.Since
+		}
+	}
+	return time.Now().UTC()
+}
+
+// Note writes what is known so far; phase, operation, message and conditions stay.
+func (a *Activities) Note(ctx context.Context, in NoteIn) (activities.Nothing, error) {
+	return a.write(ctx, target{in.Kind, in.Name, in.UID, "note progress"}, func(rec *manifest.Record) error {
+		status, old := in.Status, rec.Status
+		status.Phase, status.Operation, status.Message = old.Phase, old.Operation, old.Message
+		status.Conditions, status.ObservedGeneration = old.Conditions, old.ObservedGeneration
+		if status.Bundle == "" {
+			status.Bundle = old.Bundle
+		}
+		rec.Status = status
+		return nil
+	})
+}
+
+// Remove deletes a record at the end of a delete. Absent, or made again under another
+// uid, is success.
+func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothing, error) {
+	err := a.store.Delete(ctx, in.Kind, in.Name, in.UID)
+	if errs.ClassOf(err) == errs.Permanent && errors.Is(err, errs.ErrConflict) {
+		err = nil
+	}
+	return activities.Nothing{}, err
+}
+
+// target is a record as an activity knows it.
+type target struct {
+	kind   manifest.Kind
+	name   string
+	uid    string
+	action string
+}
+
+// write changes a record as long as it carries the uid, and no other run than the caller's
+// works on it.
+func (a *Activities) write(ctx context.Context, t target, change func(*manifest.Record) error) (activities.Nothing, error) {
+	run := activity.GetInfo(ctx).WorkflowExecution.RunID
+	object := manifest.Ref(t.kind, t.name)
+	_, err := a.store.Update(ctx, t.kind, t.name, func(rec *manifest.Record) error {
+		if rec.Metadata.UID != t.uid {
+			return errs.NewPermanent(object, t.action, fmt.Errorf("%w: it was made again", errs.ErrConflict), "")
+		}
+		if op := rec.Status.Operation; op != nil && op.RunID != run {
+			return errs.NewPermanent(object, t.action, fmt.Errorf("%w: %s works on it", errs.ErrBusy, op.Type), "follow it: burrow watch "+object)
+		}
+		return change(rec)
+	})
+	if errors.Is(err, errSame) {
+		err = nil
+	}
+	return activities.Nothing{}, err
+}
