@@ -61,8 +61,10 @@ func server(name string) activities.Server {
 func TestPortsAreComplete(t *testing.T) {
 	s := newSite(t, devstacktest.Etcd(t))
 	isolated := s.network(t, "db-net", manifest.NetworkSpec{Mode: manifest.ModeIsolated, Subnets: []manifest.Subnet{{CIDR: "172.16.90.0/24"}}, VLAN: 120, PortSecurity: true})
-	nat := s.network(t, "host-bridge", manifest.NetworkSpec{Mode: manifest.ModeNAT, PortSecurity: true, MTU: 1400, DNS: manifest.DNS{Domain: "site"},
-		Subnets: []manifest.Subnet{{CIDR: "10.9.0.0/24"}, {CIDR: "fd00:9::/64"}}})
+	nat := s.network(t, "host-bridge", manifest.NetworkSpec{
+		Mode: manifest.ModeNAT, PortSecurity: true, MTU: 1400, DNS: manifest.DNS{Domain: "site"},
+		Subnets: []manifest.Subnet{{CIDR: "10.9.0.0/24"}, {CIDR: "fd00:9::/64"}},
+	})
 	second := s.network(t, "other", manifest.NetworkSpec{Mode: manifest.ModeNAT})
 	db := server("db")
 	out, err := s.Allocate(t.Context(), ipam.AllocateIn{Server: db, NICs: []manifest.NIC{
