@@ -1,0 +1,348 @@
+package guest
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.uber.org/goleak"
+	"golang.org/x/crypto/ssh"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func signer(t testing.TB, seed byte) ssh.Signer {
+	t.Helper()
+	s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune(seed)), 32))))
+	require.NoError(t, err)
+	return s
+}
+
+func line(s ssh.Signer) string { return string(ssh.MarshalAuthorizedKey(s.PublicKey())) }
+
+// guestSSH is a guest: a real SSH server whose answers a test changes while it runs.
+type guestSSH struct {
+	t        *testing.T
+	mu       sync.Mutex
+	hostKey  ssh.Signer
+	accept   ssh.PublicKey                               // whose login is let in
+	silent   bool                                        // accepts TCP and says nothing
+	noShell  bool                                        // PAM: the key passes, no command runs
+	command  func(text string) (output string, exit int) // what commands answer
+	logins   atomic.Int32
+	open     sync.WaitGroup
+	listener net.Listener
+}
+
+func startGuest(t *testing.T) *guestSSH {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	g := &guestSSH{
+		t: t, hostKey: signer(t, 'h'), accept: signer(t, 'm').PublicKey(), listener: l,
+		command: func(string) (string, int) { return `{"status":"done"}`, 0 },
+	}
+	g.open.Go(g.serve)
+	t.Cleanup(func() { _ = l.Close(); g.open.Wait() })
+	return g
+}
+
+func (g *guestSSH) set(change func()) { g.mu.Lock(); defer g.mu.Unlock(); change() }
+
+func (g *guestSSH) serve() {
+	for {
+		conn, err := g.listener.Accept()
+		if err != nil {
+			return
+		}
+		g.open.Go(func() { defer conn.Close(); g.handle(conn) })
+	}
+}
+
+func (g *guestSSH) handle(conn net.Conn) {
+	g.mu.Lock()
+	silent, key, accept := g.silent, g.hostKey, g.accept
+	g.mu.Unlock()
+	if silent {
+		_, _ = conn.Read(make([]byte, 1<<10))
+		_, _ = conn.Read(make([]byte, 1<<10))
+		return
+	}
+	cfg := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
+		if accept == nil || string(k.Marshal()) != string(accept.Marshal()) {
+			return nil, errors.New("denied")
+		}
+		return nil, nil
+	}}
+	cfg.AddHostKey(key)
+	c, chans, reqs, err := ssh.NewServerConn(conn, cfg)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	g.logins.Add(1)
+	g.open.Go(func() { ssh.DiscardRequests(reqs) })
+	for nc := range chans {
+		g.session(nc)
+	}
+}
+
+func (g *guestSSH) session(nc ssh.NewChannel) {
+	g.mu.Lock()
+	command, noShell := g.command, g.noShell
+	g.mu.Unlock()
+	if noShell {
+		_ = nc.Reject(ssh.Prohibited, "System is booting up.")
+		return
+	}
+	ch, reqs, err := nc.Accept()
+	if err != nil {
+		return
+	}
+	g.open.Go(func() {
+		defer ch.Close()
+		for r := range reqs {
+			_ = r.Reply(r.Type == "exec", nil)
+			if r.Type != "exec" {
+				continue
+			}
+			out, exit := "", 0
+			if text := string(r.Payload[4:]); text != ":" {
+				out, exit = command(text)
+			}
+			_, _ = ch.Write([]byte(out))
+			_, _ = ch.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(exit)))
+			return
+		}
+	})
+}
+
+// dialer leads every address to one place; addresses it does not know answer nothing.
+type dialer map[string]string
+
+func (d dialer) DialNetwork(ctx context.Context, network, address string) (net.Conn, error) {
+	to, ok := d[network+" "+address]
+	if !ok {
+		return nil, errors.New("no route to host")
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", to)
+}
+
+type keyring struct{ s ssh.Signer }
+
+func (k keyring) Management(context.Context, string) (ssh.Signer, error) { return k.s, nil }
+
+type console string
+
+func (c console) ConsoleTail(context.Context, activities.Server) string { return string(c) }
+
+func (g *guestSSH) activities() *Activities {
+	return New(Options{
+		Dialer: dialer{"db-net 172.16.90.2:22": g.listener.Addr().String()},
+		Keys:   keyring{signer(g.t, 'm')}, Console: console("\x1b[32m[ OK ]\x1b[0m Reached target\r\n"),
+		HostKeyPatience: time.Second,
+	})
+}
+
+func (g *guestSSH) in(r manifest.Readiness) WaitReadyIn {
+	return WaitReadyIn{
+		Server: activities.Server{Name: "db", UID: "u"}, Login: "debian", HostKeys: []string{line(signer(g.t, 'h'))}, Readiness: r,
+		Ports: []manifest.Port{
+			{Network: "host-bridge", Addresses: []string{"172.16.80.2/24"}},
+			{Network: "db-net", Addresses: []string{"172.16.90.2/24"}},
+		},
+	}
+}
+
+func bounded10s(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestTheAddressThatAnswersIsFound(t *testing.T) {
+	g := startGuest(t)
+	for _, r := range []manifest.Readiness{manifest.ReadinessSSH, manifest.ReadinessCloudInit} {
+		out, err := g.activities().WaitReady(bounded10s(t), g.in(r))
+		require.NoError(t, err)
+		require.Equal(t, WaitReadyOut{Address: "172.16.90.2"}, out)
+	}
+}
+
+func TestRunningAsksNothing(t *testing.T) {
+	out, err := New(Options{}).WaitReady(t.Context(), WaitReadyIn{Readiness: manifest.ReadinessRunning})
+	require.NoError(t, err)
+	require.Empty(t, out)
+}
+
+func TestOpenPortIsNotReady(t *testing.T) {
+	cases := map[string]struct{ before, after func(*guestSSH) }{
+		"key not installed yet": {
+			func(g *guestSSH) { g.accept = nil },
+			func(g *guestSSH) { g.accept = signer(g.t, 'm').PublicKey() },
+		},
+		"no banner": {
+			func(g *guestSSH) { g.silent = true },
+			func(g *guestSSH) { g.silent = false; _ = g },
+		},
+		"sessions refused while it boots": {
+			func(g *guestSSH) { g.noShell = true },
+			func(g *guestSSH) { g.noShell = false },
+		},
+		"the image's host key, for a moment": {
+			func(g *guestSSH) { g.hostKey = signer(g.t, 'x') },
+			func(g *guestSSH) { g.hostKey = signer(g.t, 'h') },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGuest(t)
+			c.before(g)
+			a := g.activities()
+			if name == "no banner" {
+				a.o.Dialer = closingDialer{a.o.Dialer, 300 * time.Millisecond}
+			}
+			time.AfterFunc(700*time.Millisecond, func() { g.set(func() { c.after(g) }) })
+			start := time.Now()
+			_, err := a.WaitReady(bounded10s(t), g.in(manifest.ReadinessSSH))
+			require.NoError(t, err)
+			require.Greater(t, time.Since(start), 600*time.Millisecond)
+		})
+	}
+}
+
+// closingDialer gives connections that end after a while, so that a silent guest does not cost the full handshake timeout.
+type closingDialer struct {
+	Dialer
+	after time.Duration
+}
+
+func (d closingDialer) DialNetwork(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.Dialer.DialNetwork(ctx, network, address)
+	if err == nil {
+		time.AfterFunc(d.after, func() { _ = c.Close() })
+	}
+	return c, err
+}
+
+func TestAWrongHostKeyThatStaysIsForAPerson(t *testing.T) {
+	g := startGuest(t)
+	g.hostKey = signer(t, 'x')
+	_, err := g.activities().WaitReady(bounded10s(t), g.in(manifest.ReadinessSSH))
+	require.ErrorContains(t, err, "server/db: log in: it shows another host key than the pinned one")
+	require.Equal(t, errs.Operator, errs.ClassOf(err))
+	require.Zero(t, g.logins.Load(), "nobody logged in to a stranger")
+}
+
+func TestCloudInitIsWaitedForAndItsOwnErrorIsTold(t *testing.T) {
+	cases := map[string]struct {
+		output string
+		exit   int
+		warn   string
+		says   string
+	}{
+		"done":             {`{"status":"done","errors":[]}`, 0, "", ""},
+		"degraded":         {`{"status":"done","extended_status":"degraded done","errors":[],"recoverable_errors":{"WARNING":["Failed to set hostname\u001b[2J"]}}`, 2, "cloud-init finished degraded: WARNING: Failed to set hostname", ""},
+		"error":            {`{"status":"error","errors":["('runcmd', ProcessExecutionError())"],"detail":"x"}`, 1, "", "cloud-init failed: ('runcmd', ProcessExecutionError())"},
+		"error, old form":  {`{"status":"error","detail":"failed run of stage modules-final"}`, 1, "", "failed run of stage modules-final"},
+		"disabled":         {`{"status":"disabled"}`, 0, "cloud-init is disabled in the guest", ""},
+		"not installed":    {"", 127, "cloud-init is not installed in the guest", ""},
+		"a traceback":      {"Traceback\x1b[0m (most recent call last)", 1, "", "cloud-init status ends with 1: Traceback (most recent call last)"},
+		"unreadable, well": {"status: done", 0, "cloud-init's answer cannot be read", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := startGuest(t)
+			asked := 0
+			g.command = func(text string) (string, int) {
+				if asked++; asked == 1 {
+					require.NotContains(t, text, "status")
+					return "", 1 // not settled yet
+				}
+				if asked == 3 {
+					return `{"status":"running"}`, 0 // settled, the unit has not ended
+				}
+				if text == settled {
+					return "", 0
+				}
+				return c.output, c.exit
+			}
+			out, err := g.activities().WaitReady(bounded10s(t), g.in(manifest.ReadinessCloudInit))
+			require.Equal(t, c.warn, out.Warning)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "burrow retry server/db")
+			require.Equal(t, errs.Operator, errs.ClassOf(err))
+			require.NotContains(t, err.Error(), "\x1b")
+		})
+	}
+}
+
+func TestCancellingEndsTheWaitAtOnce(t *testing.T) {
+	g := startGuest(t)
+	g.silent = true
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	start := time.Now()
+	_, err := g.activities().WaitReady(ctx, g.in(manifest.ReadinessCloudInit))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, time.Since(start), 2*time.Second)
+}
+
+func TestAServerWithoutAddressIsRefused(t *testing.T) {
+	_, err := New(Options{}).WaitReady(t.Context(), WaitReadyIn{
+		Server: activities.Server{Name: "db"}, Readiness: manifest.ReadinessSSH, Ports: []manifest.Port{{Network: "n", DHCP4: true}},
+	})
+	require.ErrorContains(t, err, "has no address that burrow knows")
+	require.Equal(t, errs.Permanent, errs.ClassOf(err))
+}
+
+func TestBeforeItsDeadlineTheWaitSaysWhereTheGuestStood(t *testing.T) {
+	g := startGuest(t)
+	g.accept = nil
+	ctx, cancel := context.WithTimeout(t.Context(), lastWords+2*time.Second)
+	defer cancel()
+	_, err := g.activities().WaitReady(ctx, g.in(manifest.ReadinessSSH))
+	require.ErrorContains(t, err, `its time is over at stage "login"; last answer: permission denied for user debian`)
+	require.ErrorContains(t, err, "console: [ OK ] Reached target")
+	require.Equal(t, errs.Operator, errs.ClassOf(err))
+}
+
+func TestTheHeartbeatCarriesStageAndConsole(t *testing.T) {
+	g := startGuest(t)
+	g.accept = nil
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	a := g.activities()
+	env.RegisterActivity(a)
+	env.SetWorkerOptions(worker.Options{DefaultHeartbeatThrottleInterval: time.Millisecond, MaxHeartbeatThrottleInterval: time.Millisecond})
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var p Progress
+		if details.Get(&p) == nil && (p == Progress{Stage: "login", Console: "[ OK ] Reached target"}) {
+			g.set(func() { g.accept = signer(t, 'm').PublicKey() }) // seen: let it in, the wait ends
+		}
+	})
+	_, err := env.ExecuteActivity(a.WaitReady, g.in(manifest.ReadinessSSH))
+	require.NoError(t, err)
+}

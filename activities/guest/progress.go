@@ -1,0 +1,66 @@
+package guest
+
+import (
+	"slices"
+	"sync"
+
+	"burrow.dev/burrow/internal/plaintext"
+)
+
+// Stages, in order.
+const (
+	stageTCP       = "tcp"
+	stageBanner    = "banner"
+	stageLogin     = "login"
+	stageCloudInit = "cloud-init"
+)
+
+var stages = []string{stageTCP, stageBanner, stageLogin, stageCloudInit}
+
+// consoleLine bounds what a heartbeat carries of the console.
+const consoleLine = 200
+
+// progress is where a wait stands; all targets write to it.
+type progress struct {
+	mu      sync.Mutex
+	stage   string
+	console string
+	last    error
+}
+
+// reached notes the furthest stage; another address that is not as far does not set it back.
+func (p *progress) reached(stage string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Index(stages, stage) > slices.Index(stages, p.stage) {
+		p.stage = stage
+	}
+}
+
+// failed notes why an attempt at a stage ended. A lesser stage's failure does not hide a further one's.
+func (p *progress) failed(stage string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Index(stages, stage) >= slices.Index(stages, p.stage) {
+		p.last = err
+	}
+}
+
+func (p *progress) setConsole(line string) {
+	if line = plaintext.Line(line, consoleLine); line == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.console = line
+}
+
+func (p *progress) now() (Progress, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stage := p.stage
+	if stage == "" {
+		stage = stageTCP
+	}
+	return Progress{Stage: stage, Console: p.console}, p.last
+}
