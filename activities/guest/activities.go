@@ -53,7 +53,10 @@ type Options struct {
 }
 
 // Activities wait for guests. Safe for concurrent use.
-type Activities struct{ o Options }
+type Activities struct {
+	o    Options
+	beat func(context.Context, Progress)
+}
 
 // New makes the activities.
 func New(o Options) *Activities {
@@ -63,7 +66,7 @@ func New(o Options) *Activities {
 	if o.HostKeyPatience == 0 {
 		o.HostKeyPatience = 60 * time.Second
 	}
-	return &Activities{o: o}
+	return &Activities{o: o, beat: beat}
 }
 
 // WaitReady waits until the guest is ready as in.Readiness says. Shortly before the
@@ -153,14 +156,19 @@ func (a *Activities) heartbeat(ctx context.Context, server activities.Server, p 
 		if a.o.Console != nil {
 			p.setConsole(a.o.Console.ConsoleTail(ctx, server))
 		}
-		if activity.IsActivity(ctx) {
-			now, _ := p.now()
-			activity.RecordHeartbeat(ctx, now)
-		}
+		now, _ := p.now()
+		a.beat(ctx, now)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
+	}
+}
+
+// beat sends a heartbeat to Temporal; outside an activity there is nobody to send it to.
+func beat(ctx context.Context, p Progress) {
+	if activity.IsActivity(ctx) {
+		activity.RecordHeartbeat(ctx, p)
 	}
 }

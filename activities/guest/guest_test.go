@@ -13,10 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 
@@ -332,17 +328,12 @@ func TestBeforeItsDeadlineTheWaitSaysWhereTheGuestStood(t *testing.T) {
 func TestTheHeartbeatCarriesStageAndConsole(t *testing.T) {
 	g := startGuest(t)
 	g.accept = nil
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
 	a := g.activities()
-	env.RegisterActivity(a)
-	env.SetWorkerOptions(worker.Options{DefaultHeartbeatThrottleInterval: time.Millisecond, MaxHeartbeatThrottleInterval: time.Millisecond})
-	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		var p Progress
-		if details.Get(&p) == nil && (p == Progress{Stage: "login", Console: "[ OK ] Reached target"}) {
+	a.beat = func(_ context.Context, p Progress) {
+		if (p == Progress{Stage: "login", Console: "[ OK ] Reached target"}) {
 			g.set(func() { g.accept = signer(t, 'm').PublicKey() }) // seen: let it in, the wait ends
 		}
-	})
-	_, err := env.ExecuteActivity(a.WaitReady, g.in(manifest.ReadinessSSH))
+	}
+	_, err := a.WaitReady(bounded10s(t), g.in(manifest.ReadinessSSH))
 	require.NoError(t, err)
 }
