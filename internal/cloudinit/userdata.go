@@ -69,7 +69,7 @@ type (
 	userEntry struct {
 		Name       string   `yaml:"name"`
 		Shell      string   `yaml:"shell,omitempty"`
-		Sudo       []string `yaml:"sudo"`
+		Sudo       string   `yaml:"sudo"`
 		LockPasswd bool     `yaml:"lock_passwd"`
 		Keys       []string `yaml:"ssh_authorized_keys"`
 	}
@@ -139,7 +139,7 @@ func ourConfig(c Config) ([]byte, error) {
 func users(all []User) []any {
 	var entries []any
 	for _, u := range all {
-		entry := userEntry{Name: u.Name, Sudo: []string{"ALL=(ALL) NOPASSWD:ALL"}, LockPasswd: true, Keys: u.Keys}
+		entry := userEntry{Name: u.Name, Sudo: "ALL=(ALL) NOPASSWD:ALL", LockPasswd: true, Keys: u.Keys}
 		if u.ImageDefault {
 			entries = append(entries, "default")
 		} else {
