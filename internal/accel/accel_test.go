@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/qemuuser"
 )
 
 func TestTheBootSectorCountsAndLeavesUnderTCG(t *testing.T) {
@@ -48,7 +49,7 @@ func TestACancelledTestLeavesNoQEMU(t *testing.T) {
 }
 
 func TestANodeThatQEMUsUserCannotOpenIsMendedOnce(t *testing.T) {
-	if _, err := QEMUUser(); err != nil {
+	if _, err := qemuuser.Lookup(); err != nil {
 		t.Skip("libvirt is not installed")
 	}
 	node := filepath.Join(t.TempDir(), "kvm")

@@ -6,11 +6,10 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
-	"syscall"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/qemuuser"
 )
 
 // kvmGroup is the group that distributions give /dev/kvm to.
@@ -21,18 +20,6 @@ const kvmMode = 0o660
 
 // mend is what a person types.
 const mend = "chgrp kvm /dev/kvm && chmod 660 /dev/kvm"
-
-// QEMUUser gives the user that libvirt runs QEMU as: libvirt-qemu on Debian and Ubuntu,
-// qemu elsewhere.
-func QEMUUser() (*user.User, error) {
-	for _, name := range []string{"libvirt-qemu", "qemu"} {
-		if u, err := user.Lookup(name); err == nil {
-			return u, nil
-		}
-	}
-	return nil, errs.NewOperator("host", "find QEMU's user", errs.Reason("neither libvirt-qemu nor qemu exists"),
-		"install libvirt-daemon-system")
-}
 
 // CheckPermissions finds out whether QEMU's user may open /dev/kvm. nil: it may, or there
 // is no such node. Otherwise an Operator error with the mend: libvirt would ask QEMU for
@@ -47,32 +34,15 @@ func checkPermissions(node string) error {
 	if err != nil {
 		return errs.NewOperator(node, "look at", err, mend)
 	}
-	u, err := QEMUUser()
+	u, err := qemuuser.Lookup()
 	if err != nil {
 		return err
 	}
-	if mayOpen(info, u) {
+	if u.May(info, qemuuser.Read|qemuuser.Write) {
 		return nil
 	}
 	return errs.NewOperator(node, "check permissions",
-		errs.Reason("QEMU's user %s may not open it, so that libvirt needs over a minute for each server", u.Username), mend)
-}
-
-func mayOpen(info fs.FileInfo, u *user.User) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return false
-	}
-	groups, _ := u.GroupIds()
-	const rw = 0o6
-	mode := info.Mode().Perm()
-	switch {
-	case strconv.Itoa(int(st.Uid)) == u.Uid:
-		return mode>>6&rw == rw
-	case slices.Contains(groups, strconv.Itoa(int(st.Gid))):
-		return mode>>3&rw == rw
-	}
-	return mode&rw == rw
+		errs.Reason("QEMU's user %s may not open it, so that libvirt needs over a minute for each server", u.Name), mend)
 }
 
 // FixPermissions gives /dev/kvm to group kvm with mode 0660, as distributions' udev rules
