@@ -117,6 +117,9 @@ func (d *decoder) pick(v *value, f field, path string) *entry {
 // absent sets a field's default, or reports that it is missing.
 func (d *decoder) absent(parent *value, e *entry, f field, target reflect.Value, path string) {
 	if f.rules.required {
+		if !d.doc.sound(parentPath(path)) {
+			return // what is around it could not be read
+		}
 		at := d.doc.where(path).at
 		if parent != nil {
 			at = parent.at

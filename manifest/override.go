@@ -85,6 +85,9 @@ func setIn(v *value, path []string, done string, leaf *value) (*value, error) {
 		if e.key == head {
 			child, err := setIn(e.value, rest, own, leaf)
 			changed.entries[i].value = child
+			if len(rest) == 0 {
+				changed.entries[i].at = leaf.at
+			}
 			return &changed, err
 		}
 	}
