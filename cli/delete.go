@@ -37,6 +37,11 @@ func remove(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
+	return removeRefs(c, refs)
+}
+
+// removeRefs asks, then starts the deletes and follows them.
+func removeRefs(c *ucli.Context, refs []Ref) error {
 	gw, err := openGateway(c)
 	if err != nil {
 		return err

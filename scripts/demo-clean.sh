@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Takes away what `make demo` made, and only that: the quickstart's resources, and then
+# burrow and the services that the demo itself had started.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [ "$(id -u)" -ne 0 ]; then exec sudo --preserve-env=PATH "$0" "$@"; fi
+state=${BURROW_DEMO_STATE:-/var/lib/burrow-demo}
+burrow=bin/burrow
+if [ ! -d "$state" ]; then
+  echo "no demo is here"
+  exit 0
+fi
+gone() { # gone KIND NAME: deletes it when it is there
+  if [ -n "$($burrow get "$1" "$2" -o name 2>/dev/null)" ]; then $burrow delete "$1" "$2" -y; fi
+}
+if $burrow status > /dev/null 2>&1; then
+  gone server db
+  gone volume data-1
+  gone network db-net
+  if [ -f "$state/image" ]; then gone image "$(cat "$state/image")"; fi
+  if [ -f "$state/up" ]; then
+    if [ -n "$($burrow get servers -o name)" ]; then
+      echo "other servers are here: burrow stays up"
+      rm -rf "$state"
+      exit 0
+    fi
+    $burrow down --purge
+  fi
+fi
+if [ -f "$state/started" ]; then
+  # The order is the reverse of the start; a pid that another program has by now is left alone.
+  tac "$state/started" | while read -r name pid; do
+    if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$name" ]; then kill "$pid"; fi
+  done
+fi
+rm -rf "$state"
+echo "the demo is gone"

@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/ansible"
+	"burrow.dev/burrow/activities/domain"
+	"burrow.dev/burrow/activities/guest"
+	"burrow.dev/burrow/activities/image"
+	"burrow.dev/burrow/activities/network"
+	"burrow.dev/burrow/activities/seed"
+	"burrow.dev/burrow/activities/volume"
+	"burrow.dev/burrow/internal/accel"
+	"burrow.dev/burrow/internal/capacity"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/hostnet"
+	"burrow.dev/burrow/internal/libvirtx"
+	"burrow.dev/burrow/internal/ovsx"
+)
+
+// host is the host role: everything that touches this hypervisor.
+type host struct {
+	*parts
+	libvirt  *libvirtx.Connection
+	accel    accel.Result
+	domains  *domain.Activities
+	networks *network.Activities
+	volumes  *volume.Activities
+	images   *image.Activities
+	seeds    *seed.Activities
+	guests   *guest.Activities
+	runs     *ansible.Activities
+}
+
+// newHost builds the drivers and activities of this host. It asks nothing of libvirt or
+// OVS yet: they may come later than we do.
+func newHost(ctx context.Context, p *parts) (*host, error) {
+	if err := accel.FixPermissions(p.Log); err != nil {
+		p.Log.Warn("/dev/kvm", slog.Any("error", err))
+	}
+	h := &host{parts: p, accel: accel.Detect(ctx, p.Config.Host.Accelerator)}
+	p.Log.Info("accelerator", slog.String("accelerator", h.accel.Accelerator), slog.String("reason", h.accel.Reason))
+	h.libvirt = libvirtx.New(p.Config.Host.Libvirt, p.Log)
+	sw := ovsx.New()
+	h.networks = network.New(p.Config.Host.Name, p.store, sw, hostnet.New(hostnet.DefaultRunDir, p.Log), p.Log)
+	consoles := filepath.Join(p.Config.DataDir, "consoles")
+	h.domains = domain.New(domain.Config{
+		Libvirt: h.libvirt, Bridges: sw, Accelerator: h.accel.Accelerator, ConsoleDir: consoles, Log: p.Log,
+	})
+	h.volumes = volume.New(volume.Config{Libvirt: h.libvirt, Pool: p.Config.Host.Pool, Log: p.Log})
+	h.seeds = seed.New(seed.Config{Dir: filepath.Join(p.Config.DataDir, "seeds"), Secrets: p.secrets, Log: p.Log})
+	h.guests = guest.New(guest.Options{Dialer: h.networks, Keys: p.keys, Console: consoleTail{consoles}, Log: p.Log})
+	h.images = image.New(image.Config{
+		Libvirt: h.libvirt, Records: p.store, Pool: p.Config.Host.Pool, CacheDir: p.Config.Host.CacheDir, Host: p.Config.Host.Name, Log: p.Log,
+	})
+	var err error
+	h.runs, err = p.ansible(h.networks)
+	return h, err
+}
+
+func (h *host) close() { h.libvirt.Close() }
+
+// serve lends the gateway what only a host has.
+func (h *host) serve(deps *gateway.Deps) {
+	deps.Info.Accelerator, deps.Info.AcceleratorReason = h.accel.Accelerator, h.accel.Reason
+	deps.Dialer, deps.Keys, deps.Consoles, deps.Logs = h.networks, h.keys, h.domains, h.runs
+}
+
+// run makes the host ready, then serves its queue until ctx ends.
+func (h *host) run(ctx context.Context) error {
+	if err := h.prepare(ctx); err != nil {
+		return err
+	}
+	w := newWorker(h.temporal, activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
+	if err := w.Start(); err != nil {
+		return errs.NewTransient("queue "+activities.HostQueue(h.Config.Host.Name), "poll", err)
+	}
+	defer w.Stop()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.store.KeepAlive(ctx, h.Config.Host.Name) })
+	group.Go(func() error { h.networks.Keep(ctx); return nil })
+	group.Go(func() error { return h.follow(ctx) })
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// prepareEvery is how often a host that is not ready (libvirtd or OVS still starting)
+// tries again.
+const prepareEvery = time.Second
+
+// prepare brings the host to where it can take work: pool, registration, and what its
+// records say should run. What is not there yet is waited for, and said.
+func (h *host) prepare(ctx context.Context) error {
+	tick := time.NewTicker(prepareEvery)
+	defer tick.Stop()
+	for {
+		err := h.tryPrepare(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		h.Log.Warn("host not ready", slog.Any("error", err))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *host) tryPrepare(ctx context.Context) error {
+	if err := h.libvirt.EnsurePool(ctx, h.Config.Host.Pool, h.Config.PoolDir()); err != nil {
+		return err
+	}
+	if err := h.register(ctx); err != nil {
+		return err
+	}
+	if err := h.runs.ReapAll(ctx); err != nil {
+		return err
+	}
+	return h.restore(ctx)
+}
+
+// register writes what this host is and has into its record.
+func (h *host) register(ctx context.Context) error {
+	info, err := h.libvirt.Host(ctx)
+	if err != nil {
+		return err
+	}
+	total, _, err := h.libvirt.PoolSpace(ctx, h.Config.Host.Pool)
+	if err != nil {
+		return err
+	}
+	libvirtVersion, hypervisor, err := h.libvirt.Version(ctx)
+	if err != nil {
+		return err
+	}
+	return h.store.RegisterHost(ctx, h.Config.Host.Name, nil, capacity.Spec{
+		CPU: info.CPUs, MemoryMiB: info.MemoryMiB, DefaultPool: h.Config.Host.Pool,
+		Pools:       map[string]capacity.Pool{h.Config.Host.Pool: {CapacityGiB: int(total >> 30)}},
+		Accelerator: h.accel.Accelerator, AcceleratorReason: h.accel.Reason,
+		Versions: map[string]string{"burrow": h.Version, "libvirt": libvirtVersion, "qemu": hypervisor},
+	})
+}
+
+func (h *host) activities() map[string]any {
+	return map[string]any{
+		activities.ImageEnsure:    h.images.Ensure,
+		activities.ImageImport:    h.images.Import,
+		activities.ImageBuild:     h.images.Build,
+		activities.ImageRemove:    h.images.Remove,
+		activities.VolumeBuild:    h.volumes.Build,
+		activities.VolumeRemove:   h.volumes.Remove,
+		activities.VolumeCreate:   h.volumes.Create,
+		activities.VolumeDelete:   h.volumes.Delete,
+		activities.NetworkEnsure:  h.networks.Ensure,
+		activities.NetworkRelease: h.networks.Release,
+		activities.NetworkProbe:   h.networks.Probe,
+		activities.NetworkWire:    h.networks.Wire,
+		activities.NetworkUnwire:  h.networks.Unwire,
+		activities.SeedWrite:      h.seeds.Write,
+		activities.SeedRemove:     h.seeds.Remove,
+		activities.DomainStart:    h.domains.Start,
+		activities.DomainResume:   h.domains.Resume,
+		activities.DomainShutdown: h.domains.Shutdown,
+		activities.DomainRemove:   h.domains.Remove,
+		activities.GuestWaitReady: h.guests.WaitReady,
+		activities.AnsibleRun:     h.runs.Run,
+		activities.AnsibleReap:    h.runs.Reap,
+	}
+}
