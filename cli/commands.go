@@ -1,0 +1,46 @@
+package cli
+
+import ucli "github.com/urfave/cli/v2"
+
+// Categories group commands in the help.
+const (
+	categoryOperations = "Operations"
+	categoryResources  = "Resources"
+	categoryServers    = "Servers"
+	categoryMachine    = "This machine"
+)
+
+// commands is every command there is.
+func commands() []*ucli.Command {
+	return []*ucli.Command{
+		// Operations
+		applyCommand(),
+		watchCommand(),
+		cancelCommand(),
+		retryCommand(),
+		skipCommand(),
+		abortCommand(),
+		deleteCommand(),
+		startCommand(),
+		stopCommand(),
+		restartCommand(),
+		// Resources
+		validateCommand(),
+		getCommand(),
+		describeCommand(),
+		schemaCommand(),
+		imageCommand(),
+		// Servers
+		logsCommand(),
+		sshCommand(),
+		sshConfigCommand(),
+		hostKeysCommand(),
+		consoleCommand(),
+		dialCommand(),
+		// This machine
+		workerCommand(),
+		doctorCommand(),
+		completionCommand(),
+		versionCommand(),
+	}
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"burrow.dev/burrow/cli/render"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// Exit codes. They are part of the interface.
+const (
+	ExitOK      = 0   // ready, or nothing to do
+	ExitOther   = 1   // wrong usage, nobody there, anything else
+	ExitInvalid = 2   // a manifest is invalid
+	ExitBusy    = 4   // the resource is busy with another operation
+	ExitFailed  = 5   // the operation failed; nothing of it is left
+	ExitHeld    = 6   // the operation waits for a person
+	ExitStopped = 130 // stopped following; the operation goes on
+)
+
+// ExitError ends the command with a code of its own. Err nil prints nothing: the command
+// has said all there is to say.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+// Error gives the cause, or names the code.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return "exit code " + strconv.Itoa(e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// report is the one place that prints an error and decides the exit code.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	code := codeOf(err)
+	var exit *ExitError
+	if errors.As(err, &exit) && exit.Err == nil {
+		return code
+	}
+	if code == ExitStopped {
+		return code // Ctrl-C needs no message of an error; who followed something has said more
+	}
+	var problems manifest.Problems
+	if errors.As(err, &problems) {
+		printProblems(w, problems)
+		return code
+	}
+	text, next := words(err)
+	fmt.Fprintf(w, "error: %s\n", render.CleanLines(text))
+	if next != "" {
+		fmt.Fprintf(w, "  next: %s\n", render.CleanLines(next))
+	}
+	return code
+}
+
+func codeOf(err error) int {
+	var exit *ExitError
+	var problems manifest.Problems
+	switch {
+	case errors.As(err, &exit):
+		return exit.Code
+	case errors.As(err, &problems):
+		return ExitInvalid
+	case errors.Is(err, errs.ErrBusy):
+		return ExitBusy
+	case errors.Is(err, context.Canceled):
+		return ExitStopped
+	}
+	return ExitOther
+}
+
+// words takes the next step out of an error's text, when its outermost part has one.
+func words(err error) (text, next string) {
+	text = err.Error()
+	var own *errs.Error
+	if errors.As(err, &own) && own.Next != "" {
+		if rest, ok := strings.CutSuffix(text, "; "+own.Next); ok {
+			return rest, own.Next
+		}
+	}
+	return text, ""
+}
+
+func printProblems(w io.Writer, problems manifest.Problems) {
+	for _, p := range problems {
+		fmt.Fprintln(w, render.CleanLines(strings.TrimRight(p.Text(), "\n")))
+	}
+	if n := len(problems); n == 1 {
+		fmt.Fprintln(w, "error: 1 problem; nothing was touched")
+	} else {
+		fmt.Fprintf(w, "error: %d problems; nothing was touched\n", n)
+	}
+}
+
+// usageErrorf is wrong usage of a command: code 1, and where to read how it is used.
+func usageErrorf(c *ucli.Context, format string, args ...any) error {
+	return errs.New(errs.Permanent, "burrow "+commandPath(c), "read its arguments", fmt.Errorf(format, args...), helpHint(c))
+}
+
+// usageProblem replaces urfave's: an unknown flag, a value that is none.
+func usageProblem(c *ucli.Context, err error, _ bool) error {
+	text := strings.Replace(err.Error(), "flag provided but not defined: ", "there is no flag ", 1)
+	return usageErrorf(c, "%s", text)
+}
+
+func helpHint(c *ucli.Context) string {
+	return strings.TrimSpace("burrow "+commandPath(c)) + " --help"
+}
+
+// commandPath names the command as it is typed, without the program: "image list".
+func commandPath(c *ucli.Context) string {
+	var names []string
+	for _, at := range c.Lineage() {
+		if at.Command != nil && at.Command.Name != "" && at.Command.Name != c.App.Name && at.Command.Name != "burrow" {
+			names = append([]string{at.Command.Name}, names...)
+		}
+	}
+	return strings.Join(names, " ")
+}

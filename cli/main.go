@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"burrow.dev/burrow/internal/config"
+)
+
+// Main runs the command in args (the program's name first) on the process's streams and
+// gives its exit code. The first SIGINT or SIGTERM cancels the command's context, the
+// second ends the process.
+func Main(ctx context.Context, args []string) int {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// run is Main on any streams.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	app := newApp()
+	app.Reader, app.Writer, app.ErrWriter = in, out, errOut
+	return report(errOut, app.RunContext(ctx, arrange(app, args)))
+}
+
+func newApp() *ucli.App {
+	app := &ucli.App{
+		Name:                 "burrow",
+		Usage:                "build servers on KVM hosts, and finish them with Ansible",
+		UsageText:            "burrow COMMAND [arguments] [flags]     flags may stand anywhere; after -- everything is an argument",
+		Version:              version(),
+		EnableBashCompletion: true,
+		Suggest:              true,
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{
+				Name: "config", EnvVars: []string{"BURROW_CONFIG"}, Value: config.DefaultDataDir + "/" + config.ClientFile,
+				Usage: "`FILE` that says where Temporal and the gateway are", TakesFile: true,
+			},
+		},
+		Commands: commands(),
+		// Errors are printed and turned into exit codes by report, once.
+		ExitErrHandler: func(*ucli.Context, error) {},
+		OnUsageError:   usageProblem,
+	}
+	app.Action = rootAction
+	for _, c := range app.Commands {
+		finish(c)
+	}
+	return app
+}
+
+// rootAction runs when no command was named, or one that there is not.
+func rootAction(c *ucli.Context) error {
+	if c.NArg() == 0 {
+		return ucli.ShowAppHelp(c)
+	}
+	name := c.Args().First()
+	hint := ""
+	if near := ucli.SuggestCommand(c.App.Commands, name); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return usageErrorf(c, "%q is no command%s", name, hint)
+}
+
+// finish gives a command, and those below it, what all have in common.
+func finish(c *ucli.Command) {
+	c.OnUsageError = usageProblem
+	for _, sub := range c.Subcommands {
+		finish(sub)
+	}
+	if c.Action == nil && len(c.Subcommands) > 0 {
+		c.Action = func(ctx *ucli.Context) error {
+			if ctx.NArg() == 0 {
+				return ucli.ShowSubcommandHelp(ctx)
+			}
+			return usageErrorf(ctx, "%q is no command of %s", ctx.Args().First(), c.Name)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	ucli "github.com/urfave/cli/v2"
+
+	"burrow.dev/burrow/manifest"
+)
+
+// outputFlag is -o with the formats that a command knows; the first is the default.
+func outputFlag(formats ...string) ucli.Flag {
+	return &ucli.StringFlag{
+		Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "`FORMAT`: " + strings.Join(formats, ", "),
+		Action: func(c *ucli.Context, format string) error {
+			if !slices.Contains(formats, format) {
+				return usageErrorf(c, "there is no output format %q, only %s", format, strings.Join(formats, ", "))
+			}
+			return nil
+		},
+	}
+}
+
+func output(c *ucli.Context) string { return c.String("output") }
+
+// list is several records as one document.
+type list struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Items      []manifest.Record `json:"items"`
+}
+
+func listOf(records []manifest.Record) list {
+	if records == nil {
+		records = []manifest.Record{}
+	}
+	return list{APIVersion: manifest.APIVersion, Kind: "List", Items: records}
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// printYAML prints the same document as printJSON, in the same order of keys.
+func printYAML(w io.Writer, v any) error {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	document, err := yaml.JSONToYAML(encoded)
+	if err != nil {
+		return fmt.Errorf("write YAML: %w", err)
+	}
+	_, err = w.Write(document)
+	return err
+}
