@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"strconv"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
@@ -145,18 +147,25 @@ func (a *Activities) clear(ctx context.Context, object, bridge, owner string) er
 // ensureGatewayPort puts the gateway on the bridge and gives the bridge its base flows.
 func (a *Activities) ensureGatewayPort(ctx context.Context, object string, rec manifest.Record) error {
 	device, uid, status := hostnet.GatewayDevice(rec.Metadata.UID), rec.Metadata.UID, rec.Status.Network
+	index, err := a.stack.DeviceIndex(device)
+	if err != nil {
+		return err
+	}
+	marks := map[string]string{ovsx.KeyNetwork: uid, ovsx.KeyGateway: "true", ovsx.KeyIndex: strconv.Itoa(index)}
 	port, err := a.sw.Port(ctx, device)
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
 	if err != nil || port.Bridge != status.Bridge || port.Tag != status.VLAN || port.OFPort <= 0 || !port.LinkUp ||
-		port.ExternalIDs[ovsx.KeyNetwork] != uid {
-		settings := ovsx.PortSettings{Tag: status.VLAN, ExternalIDs: map[string]string{ovsx.KeyNetwork: uid, ovsx.KeyGateway: "true"}}
-		err := a.sw.Transact(ctx, object, "put its gateway on the bridge", func(tx *ovsx.Tx) {
-			tx.DeletePort(device)
-			tx.AddPort(status.Bridge, device, settings)
-		})
-		if err != nil {
+		!maps.Equal(port.ExternalIDs, marks) {
+		settings := ovsx.PortSettings{Tag: status.VLAN, ExternalIDs: marks}
+		// Two transactions: in one, ovs-vswitchd sees no change and keeps reading a device
+		// of that name that is gone.
+		const action = "put its gateway on the bridge"
+		if err := a.sw.Transact(ctx, object, action, func(tx *ovsx.Tx) { tx.DeletePort(device) }); err != nil {
+			return err
+		}
+		if err := a.sw.Transact(ctx, object, action, func(tx *ovsx.Tx) { tx.AddPort(status.Bridge, device, settings) }); err != nil {
 			return err
 		}
 		if port, err = a.sw.AwaitPort(ctx, device); err != nil {

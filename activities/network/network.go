@@ -44,7 +44,7 @@ type Stack interface {
 	DropNames(ctx context.Context, uid, owner string) error
 	Guard(ctx context.Context, device string) error
 	Unguard(ctx context.Context, device string) error
-	HasDevice(name string) (bool, error)
+	DeviceIndex(name string) (int, error)
 	Dial(ctx context.Context, namespace, address string) (net.Conn, error)
 }
 

@@ -371,3 +371,35 @@ func processes(name string) []int {
 	}
 	return found
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// parsePrefix gives the address of "address/bits".
+func parsePrefix(text string) (string, error) {
+	ip, _, err := net.ParseCIDR(text)
+	return ip.String(), err
+}
+
+// chatter sends a frame from a guest again and again until stop is called.
+func chatter(t *testing.T, g *guest, frame []byte) (stop func()) {
+	t.Helper()
+	fd := link(t, g.ns, "eth0")
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				_, _ = unix.Write(fd, frame)
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-done
+	}
+}

@@ -93,12 +93,12 @@ func (a *Activities) restorePort(ctx context.Context, seen ovsx.Port) error {
 	if err != nil {
 		return err
 	}
-	exists, err := a.stack.HasDevice(port.Name)
+	index, err := a.stack.DeviceIndex(port.Name)
 	if err != nil {
 		return err
 	}
 	object := "port " + port.Name
-	if !exists {
+	if index == 0 {
 		a.log.Info("take a port off its bridge whose device is gone", "port", port.Name, "bridge", port.Bridge)
 		return a.sw.Transact(ctx, object, "take it off", func(tx *ovsx.Tx) { tx.DeletePort(port.Name) })
 	}
@@ -172,8 +172,8 @@ func (a *Activities) restoreWire(ctx context.Context, server activities.Server, 
 	if !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
-	exists, err := a.stack.HasDevice(p.Device)
-	if err != nil || !exists {
+	index, err := a.stack.DeviceIndex(p.Device)
+	if err != nil || index == 0 {
 		return err
 	}
 	return a.wire(ctx, server, p)

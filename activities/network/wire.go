@@ -70,8 +70,8 @@ func (a *Activities) admit(ctx context.Context, server activities.Server, p mani
 	action := "wire " + p.Eth()
 	port, err := a.sw.Port(ctx, p.Device)
 	if errors.Is(err, errs.ErrNotFound) {
-		exists, err := a.stack.HasDevice(p.Device)
-		if err == nil && !exists {
+		index, err := a.stack.DeviceIndex(p.Device)
+		if err == nil && index == 0 {
 			err = errs.NewTransient(server.Ref(), action, fmt.Errorf("device %s: %w: the domain is not started", p.Device, errs.ErrNotFound))
 		}
 		return err

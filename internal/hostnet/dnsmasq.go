@@ -7,12 +7,10 @@ import (
 
 	"net/netip"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,9 +23,6 @@ const (
 	pidFile   = "dnsmasq.pid"
 	logFile   = "dnsmasq.log"
 )
-
-// stopTimeout is how long dnsmasq gets to end before it is killed: it has nothing to save.
-const stopTimeout = 5 * time.Second
 
 // dnsmasqConf is the whole configuration of a network's dnsmasq.
 func dnsmasqConf(n Network, dir, login string, forwarders []netip.Addr) string {
@@ -146,75 +141,4 @@ func findDNS(dir string) []int {
 		}
 	}
 	return found
-}
-
-// hasArgument tells whether a living process has flag on its command line; one that has
-// ended and waits for its parent has no command line.
-func hasArgument(pid int, flag string) bool {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil {
-		return false
-	}
-	args := strings.Split(string(text), "\x00")
-	for _, arg := range args[1:] {
-		if arg == flag {
-			return true
-		}
-	}
-	return false
-}
-
-// inNamespace tells whether a process is in the namespace of that name as it is now.
-func inNamespace(pid int, name string) bool {
-	var own, named unix.Stat_t
-	if unix.Stat(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"), &own) != nil || unix.Stat(namespacePath(name), &named) != nil {
-		return false
-	}
-	return own.Ino == named.Ino && own.Dev == named.Dev
-}
-
-// signalProcess signals the process if it still is the one with flag: it is held by a
-// descriptor, so a pid that was used again meanwhile is never hit. Gone is success.
-func signalProcess(pid int, flag string, signal os.Signal) error {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = process.Release() }()
-	if !hasArgument(pid, flag) {
-		return nil
-	}
-	if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal process %d: %w", pid, err)
-	}
-	return nil
-}
-
-// endProcess ends a process and waits until it is gone.
-func endProcess(ctx context.Context, pid int, flag string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*stopTimeout)
-	defer cancel()
-	if err := signalProcess(pid, flag, unix.SIGTERM); err != nil {
-		return err
-	}
-	kill := time.After(stopTimeout)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for hasArgument(pid, flag) {
-		select {
-		case <-tick.C:
-		case <-kill:
-			if err := signalProcess(pid, flag, unix.SIGKILL); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("end process %d: %w", pid, ctx.Err())
-		}
-	}
-	return nil
-}
-
-// isMissingProgram tells whether err says that a program is not installed.
-func isMissingProgram(err error) bool {
-	return errors.Is(err, exec.ErrNotFound)
 }

@@ -3,6 +3,7 @@ package hostnet
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ const (
 // veth is a pair that joins the host and a namespace.
 type veth struct {
 	outer, inner string
+	innerMAC     net.HardwareAddr
 	mtu          int
 }
 
@@ -94,7 +96,7 @@ func (l *namespaceLinks) ensureVeth(v veth, mark string, owned bool) error {
 func (l *namespaceLinks) addVeth(v veth) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = v.outer, v.mtu
-	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: v.inner, PeerNamespace: netlink.NsFd(int(l.file)), PeerMTU: uint32(v.mtu)}
+	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: v.inner, PeerNamespace: netlink.NsFd(int(l.file)), PeerHardwareAddr: v.innerMAC, PeerMTU: uint32(v.mtu)}
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("make %s: %w", v.outer, err)
 	}
@@ -121,6 +123,9 @@ func (l *namespaceLinks) setVeth(v veth, mark string) error {
 	}
 	if inner.Attrs().MTU != v.mtu {
 		steps = append(steps, l.LinkSetMTU(inner, v.mtu))
+	}
+	if inner.Attrs().HardwareAddr.String() != v.innerMAC.String() {
+		steps = append(steps, l.LinkSetHardwareAddr(inner, v.innerMAC))
 	}
 	steps = append(steps, netlink.LinkSetUp(outer), l.LinkSetUp(inner))
 	return errors.Join(steps...)

@@ -115,13 +115,17 @@ func refuseForeign(n Network) error {
 	return err
 }
 
-// HasDevice tells whether the host has a network device of that name.
-func (s *Stack) HasDevice(name string) (bool, error) {
-	_, err := netlink.LinkByName(name)
+// DeviceIndex gives the index of a network device of the host; 0 when there is none of
+// that name. A device that was made anew has another one.
+func (s *Stack) DeviceIndex(name string) (int, error) {
+	link, err := netlink.LinkByName(name)
 	if isLinkNotFound(err) {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil, refusal("device "+name, "look up", err)
+	if err != nil {
+		return 0, refusal("device "+name, "look up", err)
+	}
+	return link.Attrs().Index, nil
 }
 
 // freeSlot chooses among the slots that neither another network nor the host itself uses.
@@ -191,7 +195,7 @@ func (s *Stack) ensureGateway(ctx context.Context, st state) error {
 		return err
 	}
 	defer links.close()
-	pair := veth{outer: GatewayDevice(n.UID), inner: gatewayLink, mtu: n.MTU}
+	pair := veth{outer: GatewayDevice(n.UID), inner: gatewayLink, innerMAC: deviceMAC(n.UID, gatewayLink), mtu: n.MTU}
 	if err := links.ensureVeth(pair, mark(n.UID), true); err != nil {
 		return err
 	}
@@ -217,7 +221,7 @@ func (s *Stack) ensureUplink(_ context.Context, st state) error {
 		return err
 	}
 	defer links.close()
-	pair := veth{outer: UplinkDevice(n.UID), inner: uplinkLink, mtu: n.MTU}
+	pair := veth{outer: UplinkDevice(n.UID), inner: uplinkLink, innerMAC: deviceMAC(n.UID, uplinkLink), mtu: n.MTU}
 	if err := links.ensureVeth(pair, mark(n.UID), true); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -74,6 +75,13 @@ func UplinkDevice(uid string) string { return "bwu" + digest(uid) }
 func digest(uid string) string {
 	sum := sha256.Sum256([]byte(uid))
 	return hex.EncodeToString(sum[:5])
+}
+
+// deviceMAC is the address of a device inside a network's namespace, the same whenever it
+// is made: guests remember their gateway's.
+func deviceMAC(uid, device string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(uid + "/" + device))
+	return net.HardwareAddr{0x02, sum[0], sum[1], sum[2], sum[3], sum[4]} // locally administered
 }
 
 // fileName matches uids: they become file names.

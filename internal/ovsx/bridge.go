@@ -22,6 +22,9 @@ const (
 	KeyRules = "burrow-rules"
 	// KeyGateway is "true" on the interface that leads to the network's namespace.
 	KeyGateway = "burrow-gateway"
+	// KeyIndex holds the index of the gateway's device: one that was made anew under the
+	// same name must be put on the bridge again.
+	KeyIndex = "burrow-ifindex"
 	// KeyAttachedMAC is libvirt's own mark on an interface: the guest's MAC.
 	KeyAttachedMAC = "attached-mac"
 	// KeyInterfaceID is the usual name of a port's identity.
