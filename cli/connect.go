@@ -15,6 +15,7 @@ import (
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/imagestore/catalogue"
 	"burrow.dev/burrow/internal/temporalclient"
 	"burrow.dev/burrow/manifest"
 )
@@ -74,5 +75,5 @@ func knownTo(ctx context.Context, gw *gateway.Client) (manifest.Known, error) {
 		}
 		records = append(records, more...)
 	}
-	return manifest.NewSnapshot(records, catalogueNames(), true), nil
+	return manifest.NewSnapshot(records, catalogue.Names(), true), nil
 }

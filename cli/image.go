@@ -7,6 +7,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"burrow.dev/burrow/cli/render"
+	"burrow.dev/burrow/internal/imagestore/catalogue"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -57,9 +58,13 @@ func imageTables(c *ucli.Context, q query, records []manifest.Record) error {
 		return err
 	}
 	var rows [][]string
-	for _, e := range catalogue() {
+	for _, e := range catalogue.Entries() {
 		if !there[e.Name] {
-			rows = append(rows, []string{e.Name, e.OSName + " " + e.OSVersion, e.User, e.URL})
+			tried := "yes"
+			if !e.Tried {
+				tried = "not yet"
+			}
+			rows = append(rows, []string{e.Name, e.OSName + " " + e.OSVersion, e.User, tried, e.URL})
 		}
 	}
 	if len(rows) == 0 {
@@ -69,5 +74,5 @@ func imageTables(c *ucli.Context, q query, records []manifest.Record) error {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintln(w, "In the catalogue, downloaded when first used:")
-	return render.Table(w, []string{"NAME", "OS", "LOGIN", "SOURCE"}, rows)
+	return render.Table(w, []string{"NAME", "OS", "LOGIN", "TRIED", "SOURCE"}, rows)
 }

@@ -8,6 +8,7 @@ import (
 
 	"burrow.dev/burrow/cli/render"
 	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/imagestore/catalogue"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -94,7 +95,7 @@ func validationJSON(c *ucli.Context, set *manifest.Set, problems manifest.Proble
 // knownIfReachable asks the gateway what stands; where there is none, manifests are
 // checked against each other and the catalogue only.
 func knownIfReachable(c *ucli.Context) manifest.Known {
-	local := manifest.NewSnapshot(nil, catalogueNames(), false)
+	local := manifest.NewSnapshot(nil, catalogue.Names(), false)
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return local
