@@ -1,0 +1,118 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"burrow.dev/burrow/internal/errs"
+)
+
+// lockFile stands in the data directory. It is held by flock, which the kernel gives
+// back however its holder ends; its text only tells who that is. It is never removed:
+// a second one of the same name could be locked beside it.
+const lockFile = "up.lock"
+
+// Holder is who supervises a data directory.
+type Holder struct {
+	Identity
+	Since time.Time `json:"since"`
+}
+
+// lock is a held lock file.
+type lock struct{ file *os.File }
+
+// acquire takes the data directory for this process, or says who has it.
+func acquire(dir string) (*lock, error) {
+	path := filepath.Join(dir, lockFile)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, errs.NewOperator("data directory "+dir, "lock", err, "run as root")
+	}
+	if err := flock(file, unix.LOCK_EX); err != nil {
+		defer file.Close()
+		if !errors.Is(err, errs.ErrBusy) {
+			return nil, err
+		}
+		holder, readErr := readHolder(file)
+		if readErr != nil { // it is being written at this moment
+			return nil, errs.New(errs.Permanent, "data directory "+dir, "lock", errs.Reason("%w: another burrow up has just started", errs.ErrBusy), "look again: burrow status")
+		}
+		return nil, errs.New(errs.Permanent, "data directory "+dir, "lock",
+			errs.Reason("%w: burrow up runs as pid %d since %s", errs.ErrBusy, holder.PID, holder.Since.Local().Format(time.DateTime)),
+			"look at it with burrow status, end it with burrow down, or choose another folder with --data-dir")
+	}
+	self, err := IdentityOf(os.Getpid())
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	text, err := json.Marshal(Holder{Identity: self, Since: time.Now()})
+	if err == nil {
+		err = file.Truncate(0)
+	}
+	if err == nil {
+		_, err = file.WriteAt(append(text, '\n'), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("data directory %s: write lock: %w", dir, err), file.Close())
+	}
+	return &lock{file: file}, nil
+}
+
+// release gives the data directory back.
+func (l *lock) release() error {
+	return errors.Join(l.file.Truncate(0), l.file.Close())
+}
+
+// HolderOf tells who supervises a data directory; held is false when nobody does.
+func HolderOf(dir string) (holder Holder, held bool, err error) {
+	file, err := os.Open(filepath.Join(dir, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Holder{}, false, nil
+	}
+	if err != nil {
+		return Holder{}, false, fmt.Errorf("data directory %s: open lock: %w", dir, err)
+	}
+	defer file.Close()
+	err = flock(file, unix.LOCK_SH)
+	if err == nil {
+		return Holder{}, false, nil
+	}
+	if !errors.Is(err, errs.ErrBusy) {
+		return Holder{}, false, err
+	}
+	holder, err = readHolder(file)
+	return holder, true, err
+}
+
+// flock locks without waiting; errs.ErrBusy when another process holds it.
+func flock(file *os.File, how int) error {
+	err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("lock %s: %w", file.Name(), errs.ErrBusy)
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
+	return nil
+}
+
+func readHolder(file *os.File) (Holder, error) {
+	var holder Holder
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, 4<<10))
+	if err != nil {
+		return holder, fmt.Errorf("lock %s: read: %w", file.Name(), err)
+	}
+	if err := json.Unmarshal(text, &holder); err != nil {
+		return holder, fmt.Errorf("lock %s: read: %w", file.Name(), err)
+	}
+	return holder, nil
+}
