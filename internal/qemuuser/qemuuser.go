@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
@@ -26,6 +27,9 @@ const (
 	Read
 )
 
+// rootUID may pass everywhere.
+const rootUID = "0"
+
 // User is QEMU's user with its groups.
 type User struct {
 	Name   string
@@ -33,9 +37,26 @@ type User struct {
 	Groups []string
 }
 
-// Lookup finds the user: libvirt-qemu on Debian and Ubuntu, qemu elsewhere.
-func Lookup() (User, error) {
-	for _, name := range []string{"libvirt-qemu", "qemu"} {
+// confFile is where an operator can choose another user.
+const confFile = "/etc/libvirt/qemu.conf"
+
+var confUser = regexp.MustCompile(`(?m)^\s*user\s*=\s*"\+?([^"]+)"`)
+
+// Lookup finds the user: the one that qemu.conf names, else libvirt-qemu (Debian and
+// Ubuntu) or qemu (elsewhere).
+func Lookup() (User, error) { return lookup(confFile) }
+
+func lookup(conf string) (User, error) {
+	names := []string{"libvirt-qemu", "qemu"}
+	if text, err := os.ReadFile(conf); err == nil {
+		if m := confUser.FindSubmatch(text); m != nil {
+			names = []string{string(m[1])}
+		}
+	}
+	if names[0] == "root" || names[0] == "0" {
+		return User{Name: "root", UID: rootUID}, nil
+	}
+	for _, name := range names {
 		u, err := user.Lookup(name)
 		if err != nil {
 			continue
@@ -47,11 +68,14 @@ func Lookup() (User, error) {
 		return User{Name: name, UID: u.Uid, Groups: groups}, nil
 	}
 	return User{}, errs.NewOperator("host", "find QEMU's user",
-		errs.Reason("neither libvirt-qemu nor qemu exists"), "install libvirt-daemon-system")
+		errs.Reason("%w: none of %v exists", errs.ErrNotFound, names), "install libvirt-daemon-system")
 }
 
 // May reports whether the permission bits of a file let the user do all of want.
 func (u User) May(info fs.FileInfo, want Access) bool {
+	if u.UID == rootUID {
+		return true
+	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return false

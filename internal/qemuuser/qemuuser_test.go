@@ -1,4 +1,4 @@
-package qemuuser_test
+package qemuuser
 
 import (
 	"os"
@@ -8,11 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"burrow.dev/burrow/internal/errs"
-	"burrow.dev/burrow/internal/qemuuser"
 )
 
 func TestAFolderThatShutsQEMUOutIsNamedWithTheMend(t *testing.T) {
-	u := qemuuser.User{Name: "libvirt-qemu", UID: "64055", Groups: []string{"109"}}
+	u := User{Name: "libvirt-qemu", UID: "64055", Groups: []string{"109"}}
 	base, err := os.MkdirTemp("/tmp", "reach")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
@@ -33,4 +32,21 @@ func TestAFolderThatShutsQEMUOutIsNamedWithTheMend(t *testing.T) {
 	require.NoError(t, os.Chown(shut, 64055, 0))
 	require.NoError(t, os.Chmod(shut, 0o077))
 	require.Error(t, u.CheckReach(disk), "the owner's bits count for the owner")
+}
+
+func TestTheUserThatQemuConfNamesCounts(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "qemu.conf")
+	for text, want := range map[string]string{
+		"#user = \"libvirt-qemu\"\nuser = \"root\"\n": "root",
+		"user=\"+0\"": "root", " user = \"nobody\"": "nobody",
+	} {
+		require.NoError(t, os.WriteFile(conf, []byte(text), 0o600))
+		u, err := lookup(conf)
+		require.NoError(t, err)
+		require.Equal(t, want, u.Name)
+	}
+	require.NoError(t, os.WriteFile(conf, []byte(`user = "no-such-user"`), 0o600))
+	_, err := lookup(conf)
+	require.ErrorIs(t, err, errs.ErrNotFound)
+	require.NoError(t, User{UID: rootUID}.CheckReach("/root/x"))
 }
