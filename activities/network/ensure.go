@@ -162,7 +162,10 @@ func (a *Activities) ensureGatewayPort(ctx context.Context, object string, rec m
 		// Two transactions: in one, ovs-vswitchd sees no change and keeps reading a device
 		// of that name that is gone.
 		const action = "put its gateway on the bridge"
-		if err := a.sw.Transact(ctx, object, action, func(tx *ovsx.Tx) { tx.DeletePort(device) }); err != nil {
+		if err == nil {
+			err = a.sw.Transact(ctx, object, action, func(tx *ovsx.Tx) { tx.DeletePort(device) })
+		}
+		if err != nil && !errors.Is(err, errs.ErrNotFound) {
 			return err
 		}
 		if err := a.sw.Transact(ctx, object, action, func(tx *ovsx.Tx) { tx.AddPort(status.Bridge, device, settings) }); err != nil {

@@ -117,7 +117,7 @@ type site struct {
 	runDir  string
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{records: newMemory(), runDir: "/run/burrow/" + uuid.NewString()}
 	s.restart(t)
@@ -125,7 +125,7 @@ func newSite(t *testing.T) *site {
 }
 
 // restart is a new worker process on the same host.
-func (s *site) restart(t *testing.T) {
+func (s *site) restart(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s.stack, s.sw = hostnet.New(s.runDir, log), ovsx.New()
@@ -133,7 +133,7 @@ func (s *site) restart(t *testing.T) {
 }
 
 // network declares a network, settled as the IPAM would.
-func (s *site) network(t *testing.T, name string, change func(*manifest.NetworkStatus), spec string) manifest.Record {
+func (s *site) network(t testing.TB, name string, change func(*manifest.NetworkStatus), spec string) manifest.Record {
 	t.Helper()
 	status := &manifest.NetworkStatus{
 		Subnets: []manifest.Subnet{{CIDR: "172.16.90.0/24", Gateway: "172.16.90.1"}}, Mode: manifest.ModeNAT,
@@ -174,7 +174,7 @@ func (g *guest) port() manifest.Port { return g.ports[0] }
 
 // newGuest makes a server's port on a network, and the device behind it: eth0 in a
 // namespace of the guest's own, with the port's MAC and addresses.
-func (s *site) newGuest(t *testing.T, name string, net manifest.Record, change func(*manifest.Port)) *guest {
+func (s *site) newGuest(t testing.TB, name string, net manifest.Record, change func(*manifest.Port)) *guest {
 	t.Helper()
 	uid := uuid.NewString()
 	sum := sha256.Sum256([]byte(uid))
@@ -197,7 +197,7 @@ func (s *site) newGuest(t *testing.T, name string, net manifest.Record, change f
 }
 
 // plug makes the guest's device on the host.
-func (g *guest) plug(t *testing.T) {
+func (g *guest) plug(t testing.TB) {
 	t.Helper()
 	p := g.port()
 	sh(t, fmt.Sprintf(`ip link add %[1]s type veth peer name eth0 netns %[2]s
@@ -208,7 +208,7 @@ func (g *guest) plug(t *testing.T) {
 		ip -n %[2]s link set eth0 up`, p.Device, g.ns, p.MAC))
 }
 
-func (g *guest) configure(t *testing.T) {
+func (g *guest) configure(t testing.TB) {
 	t.Helper()
 	for _, a := range g.port().Addresses {
 		nodad := ""
@@ -223,14 +223,14 @@ func (g *guest) configure(t *testing.T) {
 }
 
 // attach puts the device on its bridge as libvirt does: with its own marks.
-func (g *guest) attach(t *testing.T) {
+func (g *guest) attach(t testing.TB) {
 	t.Helper()
 	p := g.port()
 	sh(t, fmt.Sprintf("ovs-vsctl --timeout=10 add-port %s %s -- set Interface %s external_ids:attached-mac='\"%s\"'", p.Bridge, p.Device, p.Device, p.MAC))
 }
 
 // provision does for a guest what the workflow does for a server.
-func (s *site) provision(t *testing.T, g *guest) {
+func (s *site) provision(t testing.TB, g *guest) {
 	t.Helper()
 	_, err := s.Ensure(t.Context(), network.EnsureIn{Server: g.server, Ports: g.ports})
 	require.NoError(t, err)
@@ -248,7 +248,7 @@ func (s *site) record(g *guest, phase manifest.Phase) {
 }
 
 // in runs fn on a thread in a namespace ("" is the host's own).
-func in(t *testing.T, ns string, fn func() error) {
+func in(t testing.TB, ns string, fn func() error) {
 	t.Helper()
 	if ns == "" {
 		require.NoError(t, fn())
@@ -271,7 +271,7 @@ func in(t *testing.T, ns string, fn func() error) {
 
 // serve answers every TCP connection in a namespace with the client's address, until the
 // test ends.
-func serve(t *testing.T, ns, address string) {
+func serve(t testing.TB, ns, address string) {
 	t.Helper()
 	var l net.Listener
 	in(t, ns, func() (err error) {
@@ -297,7 +297,7 @@ func serve(t *testing.T, ns, address string) {
 }
 
 // fetch connects from a namespace and reads what the server says.
-func fetch(t *testing.T, ns, address string, timeout time.Duration) (string, error) {
+func fetch(t testing.TB, ns, address string, timeout time.Duration) (string, error) {
 	t.Helper()
 	var said []byte
 	var failed error
@@ -320,7 +320,7 @@ func fetch(t *testing.T, ns, address string, timeout time.Duration) (string, err
 }
 
 // reaches asserts that a guest gets an answer, and gives it.
-func (g *guest) reaches(t *testing.T, address string) string {
+func (g *guest) reaches(t testing.TB, address string) string {
 	t.Helper()
 	said, err := fetch(t, g.ns, address, patience)
 	require.NoError(t, err, "%s → %s", g.server.Name, address)
@@ -328,14 +328,14 @@ func (g *guest) reaches(t *testing.T, address string) string {
 }
 
 // doesNotReach asserts that a guest gets nothing.
-func (g *guest) doesNotReach(t *testing.T, address string) {
+func (g *guest) doesNotReach(t testing.TB, address string) {
 	t.Helper()
 	_, err := fetch(t, g.ns, address, quiet)
 	require.Error(t, err, "%s → %s", g.server.Name, address)
 }
 
 // lookup asks a network's DNS from a guest.
-func (g *guest) lookup(t *testing.T, name string) ([]string, error) {
+func (g *guest) lookup(t testing.TB, name string) ([]string, error) {
 	t.Helper()
 	var found []string
 	var failed error
@@ -349,7 +349,7 @@ func (g *guest) lookup(t *testing.T, name string) ([]string, error) {
 }
 
 // resolver asks the guest's gateway only. Its sockets are opened in the guest.
-func resolver(t *testing.T, g *guest) *net.Resolver {
+func resolver(t testing.TB, g *guest) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (conn net.Conn, err error) {
 		in(t, g.ns, func() error {
 			conn, err = new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(g.port().Gateways[0], "53"))
@@ -359,7 +359,7 @@ func resolver(t *testing.T, g *guest) *net.Resolver {
 	}}
 }
 
-func sh(t *testing.T, script string) string {
+func sh(t testing.TB, script string) string {
 	t.Helper()
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)

@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func eventually(t *testing.T, condition func() bool) {
+func eventually(t testing.TB, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, patience, 20*time.Millisecond)
 }
 
 // link opens a raw socket on a device in a namespace ("" is the host's own).
-func link(t *testing.T, ns, device string) int {
+func link(t testing.TB, ns, device string) int {
 	t.Helper()
 	var fd int
 	in(t, ns, func() error {
@@ -51,7 +51,7 @@ func link(t *testing.T, ns, device string) int {
 
 // capture gives the incoming frames that match, until one did and only (or quiet) has
 // passed. A VLAN tag that the kernel has put beside the frame is put back into it.
-func capture(t *testing.T, fd int, wait time.Duration, match func([]byte) bool) [][]byte {
+func capture(t testing.TB, fd int, wait time.Duration, match func([]byte) bool) [][]byte {
 	t.Helper()
 	var found [][]byte
 	buf, oob := make([]byte, 4096), make([]byte, 256)
@@ -100,7 +100,7 @@ func tagOf(frame []byte) int {
 	return int(binary.BigEndian.Uint16(frame[14:]) & 0xfff)
 }
 
-func send(t *testing.T, fd int, frame []byte) {
+func send(t testing.TB, fd int, frame []byte) {
 	t.Helper()
 	_, err := unix.Write(fd, frame)
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func checksum(b []byte) uint16 {
 }
 
 // echoes tells whether an address answers a ping from a namespace.
-func echoes(t *testing.T, ns, to string) bool {
+func echoes(t testing.TB, ns, to string) bool {
 	t.Helper()
 	answered := false
 	in(t, ns, func() error {
@@ -195,7 +195,7 @@ func echoes(t *testing.T, ns, to string) bool {
 	return answered
 }
 
-func reverse(t *testing.T, g *guest, address string) (names []string, err error) {
+func reverse(t testing.TB, g *guest, address string) (names []string, err error) {
 	t.Helper()
 	in(t, g.ns, func() error {
 		names, err = resolver(t, g).LookupAddr(t.Context(), address)
@@ -205,7 +205,7 @@ func reverse(t *testing.T, g *guest, address string) (names []string, err error)
 }
 
 // answer says text to whoever connects, until the test ends.
-func answer(t *testing.T, ns, address, text string) {
+func answer(t testing.TB, ns, address, text string) {
 	t.Helper()
 	var l net.Listener
 	in(t, ns, func() (err error) {
@@ -230,7 +230,7 @@ func answer(t *testing.T, ns, address, text string) {
 	})
 }
 
-func readAll(t *testing.T, conn net.Conn) string {
+func readAll(t testing.TB, conn net.Conn) string {
 	t.Helper()
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
@@ -240,7 +240,7 @@ func readAll(t *testing.T, conn net.Conn) string {
 }
 
 // addressOf gives the IPv4 address of a device.
-func addressOf(t *testing.T, ns, device string) string {
+func addressOf(t testing.TB, ns, device string) string {
 	t.Helper()
 	var found string
 	in(t, ns, func() error {
@@ -261,7 +261,7 @@ func addressOf(t *testing.T, ns, device string) string {
 }
 
 // startResolver answers *.outside.example at 203.0.113.9.
-func startResolver(t *testing.T) {
+func startResolver(t testing.TB) {
 	t.Helper()
 	cmd := exec.Command("ip", "netns", "exec", "outside", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv",
 		"--no-hosts", "--pid-file=", "--listen-address=203.0.113.9", "--bind-interfaces", "--address=/outside.example/203.0.113.80", "--address=/db-net/203.0.113.66")
@@ -282,7 +282,7 @@ func fetchAny(ns, address string) (string, error) {
 }
 
 // sendRate measures how many Mbit/s one guest gets through to another, over TCP.
-func sendRate(t *testing.T, from, to *guest) float64 {
+func sendRate(t testing.TB, from, to *guest) float64 {
 	t.Helper()
 	address := net.JoinHostPort(strings.Split(to.port().Addresses[0], "/")[0], "5001")
 	var l net.Listener
@@ -324,7 +324,7 @@ func sendRate(t *testing.T, from, to *guest) float64 {
 }
 
 // inventory lists what this package could leave on a host.
-func inventory(t *testing.T) []string {
+func inventory(t testing.TB) []string {
 	t.Helper()
 	var all []string
 	devices, err := net.Interfaces()
@@ -381,7 +381,7 @@ func parsePrefix(text string) (string, error) {
 }
 
 // chatter sends a frame from a guest again and again until stop is called.
-func chatter(t *testing.T, g *guest, frame []byte) (stop func()) {
+func chatter(t testing.TB, g *guest, frame []byte) (stop func()) {
 	t.Helper()
 	fd := link(t, g.ns, "eth0")
 	end, done := make(chan struct{}), make(chan struct{})
@@ -401,5 +401,22 @@ func chatter(t *testing.T, g *guest, frame []byte) (stop func()) {
 	return func() {
 		close(end)
 		<-done
+	}
+}
+
+// receive listens for a datagram on the host itself.
+func receive(t testing.TB, address string) (heard func(time.Duration) string) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp4", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return func(wait time.Duration) string {
+		buf := make([]byte, 64)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(wait)))
+		n, _, err := conn.ReadFrom(buf)
+		if err != nil {
+			return ""
+		}
+		return string(buf[:n])
 	}
 }

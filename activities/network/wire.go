@@ -99,11 +99,7 @@ func ownedBy(port ovsx.Port, server activities.Server, p manifest.Port) bool {
 // open lets a wired port send what its rules allow. On the userspace datapath the host's
 // own stack is kept away from the device first.
 func (a *Activities) open(ctx context.Context, port ovsx.Port, cookie uint64, rules ovsx.Rules) error {
-	bridge, err := a.sw.Bridge(ctx, port.Bridge)
-	if err != nil {
-		return err
-	}
-	if bridge.Userspace() {
+	if port.Userspace {
 		if err := a.stack.Guard(ctx, port.Name); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"net/netip"
 	"os"
 	"os/user"
@@ -50,6 +49,9 @@ func dnsmasqConf(n Network, dir, login string, forwarders []netip.Addr) string {
 		line("dhcp-option=option:mtu,%d", n.MTU)
 		for _, g := range n.Gateways {
 			line("dhcp-range=%s", staticRange(g))
+			if g.Addr().Is6() {
+				line("enable-ra") // which tells guests to ask for their address
+			}
 		}
 	}
 	return b.String()

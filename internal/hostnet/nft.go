@@ -131,13 +131,26 @@ func hasTable(ctx context.Context, family string) (bool, error) {
 	return true, nil
 }
 
+// claimTable makes sure, once a process, that a table may be taken for ours; whoever calls
+// holds the lock.
+func (s *Stack) claimTable(ctx context.Context, family string) error {
+	if s.tables[family] {
+		return nil
+	}
+	if _, err := hasTable(ctx, family); err != nil {
+		return err
+	}
+	s.tables[family] = true
+	return nil
+}
+
 // Guard keeps the host's own network stack away from a device on a userspace bridge: the
 // kernel would also deliver what the bridge reads, and a guest could reach the host by
 // the device's MAC. A device of a kernel bridge must not be guarded.
 func (s *Stack) Guard(ctx context.Context, device string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := hasTable(ctx, "netdev")
+	err := s.claimTable(ctx, "netdev")
 	if err == nil {
 		err = nft(ctx, fmt.Sprintf(`table netdev burrow {
 	comment %q

@@ -26,10 +26,12 @@ type Stack struct {
 	log    *slog.Logger
 	// mu guards what networks share: uplink slots, the host's tables.
 	mu sync.Mutex
+	// tables are those of our name in the host's firewall that were found to be ours.
+	tables map[string]bool
 }
 
 // New makes the stack. runDir is an absolute path, usually [DefaultRunDir].
-func New(runDir string, log *slog.Logger) *Stack { return &Stack{runDir: runDir, log: log} }
+func New(runDir string, log *slog.Logger) *Stack { return &Stack{runDir: runDir, log: log, tables: map[string]bool{}} }
 
 // Ensure makes a network stand: namespace, gateway, NAT, DNS. Everything that is there
 // already is checked and mended; names of servers that were set stay set.
@@ -266,7 +268,11 @@ func (s *Stack) ensureHost(ctx context.Context, _ state) error {
 			local = append(local, onThisHost(forwarders(st.Network))...)
 		}
 	}
-	if exists, err := hasTable(ctx, "inet"); err != nil || len(uplinks) == 0 && !exists {
+	if len(uplinks) == 0 {
+		if exists, err := hasTable(ctx, "inet"); err != nil || !exists {
+			return err
+		}
+	} else if err := s.claimTable(ctx, "inet"); err != nil {
 		return err
 	}
 	if err := nft(ctx, hostRules(uplinks, unique(local))); err != nil {

@@ -13,6 +13,8 @@ import (
 type Port struct {
 	Name     string
 	Bridge   string // only from [Client.Port] and [Client.AwaitPort]
+	// Userspace tells that the bridge runs on the userspace datapath; as Bridge.
+	Userspace bool
 	Tag      int
 	Trunks   []int
 	VLANMode string
@@ -35,7 +37,8 @@ func (c *Client) Port(ctx context.Context, name string) (Port, error) {
 	object := "port " + name
 	out, err := c.vsctl(ctx, "port-to-br", name,
 		"--", portColumns, "find", "Port", "name="+quote(name),
-		"--", interfaceColumns, "find", "Interface", "name="+quote(name))
+		"--", interfaceColumns, "find", "Interface", "name="+quote(name),
+		"--", "--columns=name,datapath_type", "list", "Bridge")
 	if err != nil {
 		return Port{}, translate(object, "look up", err)
 	}
@@ -44,11 +47,16 @@ func (c *Client) Port(ctx context.Context, name string) (Port, error) {
 	if err != nil {
 		return Port{}, errs.NewTransient(object, "look up", err)
 	}
-	if len(tables) != 2 || len(tables[0]) != 1 || len(tables[1]) != 1 {
+	if len(tables) != 3 || len(tables[0]) != 1 || len(tables[1]) != 1 {
 		return Port{}, errs.NewTransient(object, "look up", fmt.Errorf("%w: a port and its one interface", errs.ErrNotFound))
 	}
 	p := portOf(tables[1][0])
 	p.Bridge = strings.TrimSpace(bridge)
+	for _, b := range tables[2] {
+		if b.text("name") == p.Bridge {
+			p.Userspace = Bridge{Datapath: b.text("datapath_type")}.Userspace()
+		}
+	}
 	r := tables[0][0]
 	p.Tag, p.Trunks, p.VLANMode = r.number("tag"), r.numbers("trunks"), r.text("vlan_mode")
 	return p, nil
