@@ -17,6 +17,7 @@ import (
 
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/imagestore/diskfile"
+	"burrow.dev/burrow/internal/imagestore/tool"
 )
 
 // namespace makes the identifiers of disks and filesystems (RFC 9562 v5).
@@ -149,7 +150,11 @@ func (b *builder) build(ctx context.Context, work string) (Image, error) {
 		return Image{}, err
 	}
 	defer log.Close()
-	run := hostRunner(&stages{log: log, say: b.Stage})
+	messages := &stages{log: log, say: b.Stage}
+	run := func(ctx context.Context, c tool.Command) error {
+		c.Log = messages
+		return tool.Run(ctx, c)
+	}
 	root, err := rootfs(ctx, run, b.distro, b.mirrors, work)
 	if err != nil {
 		return Image{}, err
@@ -162,7 +167,7 @@ func (b *builder) build(ctx context.Context, work string) (Image, error) {
 	}
 	b.Stage("compressing")
 	qcow2 := filepath.Join(work, "disk.qcow2")
-	if err := run(ctx, command{name: "qemu-img", args: []string{
+	if err := run(ctx, tool.Command{Name: "qemu-img", Args: []string{
 		"convert", "-c", "-W", "-m", "2", "-f", "raw", "-O", "qcow2", "-o", "compression_type=zstd", raw, qcow2,
 	}}); err != nil {
 		return Image{}, err
@@ -211,13 +216,13 @@ func (b *builder) translate(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &known), ctx.Err() != nil:
 		return err
-	case errors.Is(err, syscall.ENOSPC), said(err, "No space left on device", "not enough free space"):
+	case errors.Is(err, syscall.ENOSPC), tool.Said(err, "No space left on device", "not enough free space"):
 		return fail(errs.Operator, fmt.Errorf("%w: %w", errs.ErrNoSpace, err), fmt.Sprintf("make room below %s (%d MiB are needed)", b.Dir, needBytes>>20))
-	case said(err, "NO_PUBKEY", "EXPKEYSIG", "is not signed"):
+	case tool.Said(err, "NO_PUBKEY", "EXPKEYSIG", "is not signed"):
 		return fail(errs.Operator, err, "install a newer debian-archive-keyring, or check the mirror; "+logFile)
-	case said(err, "is not valid yet", "is expired"):
+	case tool.Said(err, "is not valid yet", "is expired"):
 		return fail(errs.Operator, err, "set this host's clock, or choose a mirror that is up to date; "+logFile)
-	case said(err, "Could not resolve", "Could not connect", "Failed to fetch", "Unable to connect", "Temporary failure", "Connection failed", "does not have a Release file"):
+	case tool.Said(err, "Could not resolve", "Could not connect", "Failed to fetch", "Unable to connect", "Temporary failure", "Connection failed", "does not have a Release file"):
 		return fail(errs.Transient, fmt.Errorf("%w: %w", errs.ErrUnavailable, err),
 			fmt.Sprintf("is a Debian mirror reachable from this host (%s)? apt's sources and http_proxy are taken over; %s", b.mirrors.Archive[0], logFile))
 	}

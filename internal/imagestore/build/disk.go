@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"burrow.dev/burrow/internal/imagestore/tool"
 )
 
 // Layout of the disk. The root partition is the last one on the disk and the first in
@@ -41,7 +43,7 @@ const mke2fsConf = `[defaults]
 
 // writeDisk makes raw a bootable disk with the folder root as its root filesystem.
 // Neither a mount nor a loop device is needed. id gives the disk its identifiers.
-func writeDisk(ctx context.Context, run runner, root, raw string, id uuid.UUID) error {
+func writeDisk(ctx context.Context, run tool.Runner, root, raw string, id uuid.UUID) error {
 	if err := sparseFile(raw, diskSize); err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func writeDisk(ctx context.Context, run runner, root, raw string, id uuid.UUID) 
 		derived(id, "disk"),
 		biosStart, biosRoom, biosBootType, derived(id, "bios"),
 		rootStart, rootSectors, linuxRootType, derived(id, "root"))
-	if err := run(ctx, command{name: "sfdisk", args: []string{"--quiet", raw}, stdin: table}); err != nil {
+	if err := run(ctx, tool.Command{Name: "sfdisk", Args: []string{"--quiet", raw}, Stdin: strings.NewReader(table)}); err != nil {
 		return err
 	}
 	conf := raw + ".mke2fs.conf"
@@ -65,13 +67,13 @@ func writeDisk(ctx context.Context, run runner, root, raw string, id uuid.UUID) 
 		// Zeroed now, while zeros cost nothing, instead of by the guest's kernel.
 		"lazy_itable_init=0", "lazy_journal_init=0",
 	}
-	if err := run(ctx, command{
-		name: "mke2fs",
-		args: []string{
+	if err := run(ctx, tool.Command{
+		Name: "mke2fs",
+		Args: []string{
 			"-q", "-F", "-t", "ext4", "-L", rootLabel, "-U", fsID, "-m", "1",
 			"-E", strings.Join(options, ","), "-d", root, raw, fmt.Sprintf("%dk", rootSectors*sectorSize/1024),
 		},
-		env: []string{"MKE2FS_CONFIG=" + conf},
+		Env: []string{"MKE2FS_CONFIG=" + conf},
 	}); err != nil {
 		return err
 	}

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"burrow.dev/burrow/internal/imagestore/tool"
 )
 
 // rootfs makes the folder work/root: the release's packages with the recipe applied.
 // mmdebstrap runs in a mount and a pid namespace of its own: its mounts and processes
 // end with it, however it ends.
-func rootfs(ctx context.Context, run runner, d Distro, m Mirrors, work string) (string, error) {
+func rootfs(ctx context.Context, run tool.Runner, d Distro, m Mirrors, work string) (string, error) {
 	names, err := packages()
 	if err != nil {
 		return "", err
@@ -47,7 +49,7 @@ func rootfs(ctx context.Context, run runner, d Distro, m Mirrors, work string) (
 		"--customize-hook=sh '" + filepath.Join(recipe, "customize.sh") + "' \"$1\" '" + d.Suite + "'",
 		d.Suite, root, sources,
 	}
-	if err := run(ctx, command{name: "unshare", args: args, env: []string{"TMPDIR=" + tmp}}); err != nil {
+	if err := run(ctx, tool.Command{Name: "unshare", Args: args, Env: []string{"TMPDIR=" + tmp}}); err != nil {
 		return "", err
 	}
 	return root, finishRootfs(root, m)

@@ -1,0 +1,173 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/imagestore"
+	"burrow.dev/burrow/internal/imagestore/build"
+	"burrow.dev/burrow/internal/imagestore/catalogue"
+	"burrow.dev/burrow/manifest"
+)
+
+// catalogueAttempts is after how many tries an address of the catalogue that cannot be
+// reached becomes the operator's: there may be no internet at all, and waiting for it
+// would hide the local build from the user.
+const catalogueAttempts = 3
+
+// Ensure gives the verified copy of an image in this host's pool, bringing it first when
+// it is not there: from where its record says, or from the catalogue. Callers that want
+// the same image take turns, and the later ones find it there.
+func (a *Activities) Ensure(ctx context.Context, in EnsureIn) (EnsureOut, error) {
+	if in.Pool != "" && in.Pool != a.cfg.Pool {
+		return EnsureOut{}, errs.NewPermanent("image "+in.Name, "ensure", fmt.Errorf("%w: images are kept in pool %s", errs.ErrInvalid, a.cfg.Pool), "leave the pool out")
+	}
+	report, stop := heartbeat(ctx)
+	defer stop()
+	rec, err := a.cfg.Records.Get(ctx, manifest.KindImage, in.Name)
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		return a.fromCatalogue(ctx, in.Name, report)
+	case err != nil:
+		return EnsureOut{}, err
+	}
+	if err := ready(rec); err != nil {
+		return EnsureOut{}, err
+	}
+	return a.fromRecord(ctx, rec, report)
+}
+
+// ready refuses an image that is still on its way, or has failed.
+func ready(rec manifest.Record) error {
+	object := "image " + rec.Metadata.Name
+	if rec.Status.Image != nil && rec.Status.Phase == manifest.PhaseReady {
+		return nil
+	}
+	cause := fmt.Errorf("%w: it is %s", errs.ErrUnavailable, rec.Status.Phase)
+	if rec.Status.Phase == manifest.PhaseFailed {
+		return errs.NewOperator(object, "ensure", fmt.Errorf("%w: %s", cause, rec.Status.Message), "bring it again: burrow image import or burrow image build")
+	}
+	return errs.New(errs.Transient, object, "ensure", cause, "follow it: burrow watch image/"+rec.Metadata.Name)
+}
+
+// fromRecord gives the copy that the record names, brought again when this host has none.
+func (a *Activities) fromRecord(ctx context.Context, rec manifest.Record, report imagestore.Report) (EnsureOut, error) {
+	want := rec.Status.Image
+	dir, err := a.cfg.Libvirt.PoolDir(ctx, a.cfg.Pool)
+	if err != nil {
+		return EnsureOut{}, err
+	}
+	img, there, err := a.store.Verified(ctx, "image "+rec.Metadata.Name, dir, want.SHA256)
+	if err != nil {
+		return EnsureOut{}, err
+	}
+	if there {
+		err = a.register(ctx, img.Volume)
+	} else {
+		var o origin
+		if o, err = recordOrigin(rec); err == nil {
+			if _, err = a.bring(ctx, rec.Metadata.Name, o, want.SHA256, report); err == nil {
+				img, _, err = a.store.Verified(ctx, "image "+rec.Metadata.Name, dir, want.SHA256)
+			}
+		}
+	}
+	if err != nil {
+		return EnsureOut{}, err
+	}
+	if err := a.noteHost(ctx, rec); err != nil {
+		return EnsureOut{}, err
+	}
+	return a.out(img, want.User), nil
+}
+
+// fromCatalogue downloads an image that nobody has imported, and records it.
+func (a *Activities) fromCatalogue(ctx context.Context, name string, report imagestore.Report) (EnsureOut, error) {
+	entry, known := catalogue.Find(name)
+	if !known {
+		return EnsureOut{}, errs.NewPermanent("image "+name, "ensure", errs.ErrNotFound,
+			"burrow image list shows the library and the catalogue; burrow image import URL|FILE --name "+name+" brings one")
+	}
+	o := catalogueOrigin(entry)
+	brought, err := a.bring(ctx, name, o, "", report)
+	if err != nil {
+		return EnsureOut{}, suggestBuild(ctx, name, err)
+	}
+	rec, err := a.record(ctx, name, o, brought)
+	if err != nil {
+		return EnsureOut{}, err
+	}
+	return a.fromRecord(ctx, rec, report)
+}
+
+// suggestBuild says that an image whose address cannot be reached can be built here.
+func suggestBuild(ctx context.Context, name string, err error) error {
+	if !errors.Is(err, errs.ErrUnavailable) || errs.ClassOf(err) != errs.Transient {
+		return err
+	}
+	next := "check that this host reaches the address, or import the image from a file: burrow image import FILE --name " + name
+	if _, buildErr := build.Find(name); buildErr == nil {
+		next = "without internet, build it from Debian's packages: burrow image build " + name
+	}
+	class := errs.Transient
+	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt >= catalogueAttempts {
+		class = errs.Operator
+	}
+	return errs.New(class, "image "+name, "download", errors.Unwrap(err), next)
+}
+
+// record writes the record of an image that came from the catalogue. Whoever was first wins.
+func (a *Activities) record(ctx context.Context, name string, o origin, img Out) (manifest.Record, error) {
+	spec, err := json.Marshal(o.spec())
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	rec := manifest.Record{
+		APIVersion: manifest.APIVersion, Kind: manifest.KindImage, Spec: spec,
+		Metadata: manifest.RecordMeta{
+			Metadata: manifest.Metadata{Name: name, Comment: "from the catalogue"}, UID: uuid.NewString(), Generation: 1, CreatedAt: time.Now().UTC(),
+		},
+		Status: manifest.Status{
+			Phase: manifest.PhaseReady, ObservedGeneration: 1, Host: a.cfg.Host,
+			Image: &manifest.ImageStatus{
+				SHA256: img.SHA256, SizeBytes: img.SizeBytes, VirtualGiB: img.VirtualGiB, Format: img.Format, User: img.User,
+				OSName: img.OSName, OSVersion: img.OSVersion, Source: img.Source, Hosts: []string{a.cfg.Host},
+			},
+		},
+	}
+	created, err := a.cfg.Records.Create(ctx, rec)
+	if errors.Is(err, errs.ErrExists) {
+		if created, err = a.cfg.Records.Get(ctx, manifest.KindImage, name); err == nil {
+			err = ready(created)
+		}
+	}
+	return created, err
+}
+
+// noteHost notes in the record that this host has a verified copy.
+func (a *Activities) noteHost(ctx context.Context, rec manifest.Record) error {
+	if slices.Contains(rec.Status.Image.Hosts, a.cfg.Host) {
+		return nil
+	}
+	_, err := a.cfg.Records.Update(ctx, manifest.KindImage, rec.Metadata.Name, func(r *manifest.Record) error {
+		if r.Status.Image != nil && r.Status.Image.SHA256 == rec.Status.Image.SHA256 && !slices.Contains(r.Status.Image.Hosts, a.cfg.Host) {
+			r.Status.Image.Hosts = append(r.Status.Image.Hosts, a.cfg.Host)
+		}
+		return nil
+	})
+	return err
+}
+
+func (a *Activities) out(img imagestore.Installed, user string) EnsureOut {
+	return EnsureOut{
+		Pool: a.cfg.Pool, Volume: img.Volume, Path: img.Path, Format: img.Format,
+		SHA256: img.SHA256, VirtualGiB: img.VirtualGiB(), User: user,
+	}
+}
