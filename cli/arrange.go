@@ -25,10 +25,7 @@ func arrange(app *ucli.App, args []string) []string {
 		case arg == "--":
 			return a.result(args[0], args[i+1:], true)
 		case len(arg) > 1 && arg[0] == '-':
-			value := i+1 < len(args) && a.flag(arg, args[i+1])
-			if value {
-				i++
-			}
+			i += a.flag(arg, args[i+1:])
 		default:
 			a.word(arg)
 		}
@@ -73,23 +70,23 @@ func (a *arrangement) word(arg string) {
 	a.arguments = append(a.arguments, arg)
 }
 
-// flag takes a flag, and reports whether it took next as its value.
-func (a *arrangement) flag(arg, next string) (tookNext bool) {
+// flag takes a flag, and says how many words after it it took as its value.
+func (a *arrangement) flag(arg string, after []string) (taken int) {
 	name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	words := []string{arg}
 	home, flag := a.find(name)
 	if flag == nil {
 		flag = anyFlag(a.last().commands, name)
 	}
-	if flag != nil && !hasValue && takesValue(flag) {
-		words, tookNext = append(words, next), true
+	if flag != nil && !hasValue && takesValue(flag) && len(after) > 0 {
+		words, taken = append(words, after[0]), 1
 	}
 	if home < 0 {
 		a.early = append(a.early, early{name, words})
 	} else {
 		a.levels[home].given = append(a.levels[home].given, words...)
 	}
-	return tookNext
+	return taken
 }
 
 // find looks for a flag in the chain, the innermost command first; home is -1 when none

@@ -117,6 +117,14 @@ func mend(rec manifest.Record) string {
 	return ""
 }
 
+// prefixed puts words before a text that is there.
+func prefixed(words, text string) string {
+	if text == "" {
+		return ""
+	}
+	return words + text
+}
+
 func (d *description) since(at time.Time, by string) string {
 	if at.IsZero() {
 		return ""
@@ -136,7 +144,7 @@ func (d *description) operation(op *manifest.Operation) {
 	if op.Step != "" {
 		text += ", step " + op.Step
 	}
-	d.field("Operation", "%s, since %s", text, d.since(op.Since, ""))
+	d.field("Operation", "%s%s", text, prefixed(", since ", d.since(op.Since, "")))
 }
 
 func (d *description) conditions(conditions []manifest.Condition) {
@@ -198,7 +206,7 @@ func (d *description) playbook(p *manifest.PlaybookStatus) {
 	if p.OK {
 		result = "ok"
 	}
-	d.field("  Run", "%s, %s, ended %s", p.RunID, result, d.since(p.EndedAt, ""))
+	d.field("  Run", "%s, %s%s", p.RunID, result, prefixed(", ended ", d.since(p.EndedAt, "")))
 	var rows [][]string
 	for _, host := range slices.Sorted(maps.Keys(p.Recap)) {
 		r := p.Recap[host]
@@ -220,7 +228,7 @@ func (d *description) network(n *manifest.NetworkStatus) {
 	d.section("Network")
 	d.field("  Mode", "%s", n.Mode)
 	for _, s := range n.Subnets {
-		d.field("  Subnet", "%s, gateway %s", s.CIDR, s.Gateway)
+		d.field("  Subnet", "%s%s", s.CIDR, prefixed(", gateway ", s.Gateway))
 	}
 	d.field("  Domain", "%s", n.Domain)
 	d.field("  Bridge", "%s, MTU %d", n.Bridge, n.MTU)

@@ -89,6 +89,10 @@ func codeOf(err error) int {
 // words takes the next step out of an error's text, when its outermost part has one.
 func words(err error) (text, next string) {
 	text = err.Error()
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return text, usage.command + " --help"
+	}
 	var own *errs.Error
 	if errors.As(err, &own) && own.Next != "" {
 		if rest, ok := strings.CutSuffix(text, "; "+own.Next); ok {
@@ -111,17 +115,25 @@ func printProblems(w io.Writer, problems manifest.Problems) {
 
 // usageErrorf is wrong usage of a command: code 1, and where to read how it is used.
 func usageErrorf(c *ucli.Context, format string, args ...any) error {
-	return errs.New(errs.Permanent, "burrow "+commandPath(c), "read its arguments", fmt.Errorf(format, args...), helpHint(c))
+	return &usageError{command: strings.TrimSpace("burrow " + commandPath(c)), err: fmt.Errorf(format, args...)}
 }
+
+// usageError is a command that was used wrongly.
+type usageError struct {
+	command string
+	err     error
+}
+
+// Error names the command and what is wrong.
+func (e *usageError) Error() string { return e.command + ": " + e.err.Error() }
+
+// Unwrap gives what is wrong.
+func (e *usageError) Unwrap() error { return e.err }
 
 // usageProblem replaces urfave's: an unknown flag, a value that is none.
 func usageProblem(c *ucli.Context, err error, _ bool) error {
 	text := strings.Replace(err.Error(), "flag provided but not defined: ", "there is no flag ", 1)
 	return usageErrorf(c, "%s", text)
-}
-
-func helpHint(c *ucli.Context) string {
-	return strings.TrimSpace("burrow "+commandPath(c)) + " --help"
 }
 
 // commandPath names the command as it is typed, without the program: "image list".

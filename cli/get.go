@@ -57,7 +57,9 @@ func get(c *ucli.Context) error {
 }
 
 // listedKinds are those that a get without a kind lists, in this order.
-func listedKinds() []manifest.Kind { return manifest.Kinds() }
+func listedKinds() []manifest.Kind {
+	return []manifest.Kind{manifest.KindServer, manifest.KindNetwork, manifest.KindVolume, manifest.KindImage}
+}
 
 func queryOf(c *ucli.Context) (query, error) {
 	sel, err := parseSelector(c.String("selector"))

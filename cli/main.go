@@ -61,16 +61,13 @@ func rootAction(c *ucli.Context) error {
 		return ucli.ShowAppHelp(c)
 	}
 	name := c.Args().First()
-	hint := ""
-	if near := ucli.SuggestCommand(c.App.Commands, name); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
-	return usageErrorf(c, "%q is no command%s", name, hint)
+	return usageErrorf(c, "%q is no command. %s", name, ucli.SuggestCommand(c.App.Commands, name))
 }
 
 // finish gives a command, and those below it, what all have in common.
 func finish(c *ucli.Command) {
 	c.OnUsageError = usageProblem
+	c.HideHelpCommand = len(c.Subcommands) == 0 // a server may be called "help"
 	for _, sub := range c.Subcommands {
 		finish(sub)
 	}

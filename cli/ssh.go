@@ -220,7 +220,7 @@ func proxyCommand(c *ucli.Context, server string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "exec " + self + " dial " + server + " %p", nil
+	return self + " dial " + server + " %p", nil
 }
 
 // selfCommand is this program with its configuration, as one shell word each.

@@ -34,9 +34,9 @@ func sshConfigCommand() *ucli.Command {
 			if rec.Status.Login != "" {
 				fmt.Fprintf(w, "    User %s\n", rec.Status.Login)
 			}
-			_, err = fmt.Fprintf(w, "    ProxyCommand exec %[1]s dial %[2]s %%p\n    KnownHostsCommand %[3]s host-keys %[2]s\n"+
+			_, err = fmt.Fprintf(w, "    ProxyCommand %[1]s dial %[2]s %%p\n    KnownHostsCommand %[1]s host-keys %[2]s\n"+
 				"    HostKeyAlias %[2]s\n    UserKnownHostsFile /dev/null\n    GlobalKnownHostsFile /dev/null\n    StrictHostKeyChecking yes\n    CheckHostIP no\n    ControlPath none\n",
-				self, name, self)
+				self, name)
 			return err
 		},
 	}
