@@ -109,7 +109,7 @@ func (a *Activities) ensureBridge(ctx context.Context, object string, rec manife
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return bridge, err
 	}
-	settings := ovsx.BridgeSettings{Datapath: a.sw.Datapath(), ExternalIDs: map[string]string{ovsx.KeyNetwork: uid}}
+	settings := ovsx.BridgeSettings{Datapath: a.sw.HostDatapath(), ExternalIDs: map[string]string{ovsx.KeyNetwork: uid}}
 	if err == nil {
 		owner := bridge.ExternalIDs[ovsx.KeyNetwork]
 		switch {

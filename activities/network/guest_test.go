@@ -29,7 +29,7 @@ import (
 	"burrow.dev/burrow/test/lab"
 )
 
-func TestMain(m *testing.M) { lab.Main(m, lab.OVS) }
+func TestMain(m *testing.M) { lab.Main(m, lab.OVS, lab.Libvirt) }
 
 const host = "lab"
 

@@ -23,7 +23,7 @@ type Records interface {
 
 // Switch is what of Open vSwitch these activities use.
 type Switch interface {
-	Datapath() string
+	HostDatapath() string
 	Bridge(ctx context.Context, name string) (ovsx.Bridge, error)
 	Bridges(ctx context.Context, key, value string) ([]ovsx.Bridge, error)
 	AwaitBridge(ctx context.Context, name string) (ovsx.Bridge, error)

@@ -3,6 +3,7 @@ package network_test
 import (
 	"net/netip"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,7 +74,7 @@ func TestNamesOfServersResolveWhileTheyAreWired(t *testing.T) {
 
 func TestOtherNamesAreAskedOfTheForwarders(t *testing.T) {
 	outside(t)
-	startResolver(t)
+	startResolver(t, "outside", "203.0.113.9")
 	s := newSite(t)
 	net := s.network(t, "db-net", nil, `{"dns":{"forwarders":["203.0.113.9"]}}`)
 	db := s.newGuest(t, "db", net, nil)
@@ -240,4 +241,33 @@ func TestARateHolds(t *testing.T) {
 	s.provision(t, web)
 	require.Less(t, sendRate(t, db, web), 40.0, "Mbit/s of a guest with 20")
 	require.Greater(t, sendRate(t, web, db), 60.0, "Mbit/s of a guest without limit")
+}
+
+func TestAResolverOnTheHostItselfServesTheNetworkAndNotItsGuests(t *testing.T) {
+	outside(t)
+	startResolver(t, "", "203.0.113.1")
+	s := newSite(t)
+	net := s.network(t, "db-net", nil, `{"dns":{"forwarders":["203.0.113.1"]}}`)
+	db := s.newGuest(t, "db", net, nil)
+	s.provision(t, db)
+	found, err := db.lookup(t, "www.outside.example")
+	require.NoError(t, err)
+	require.Equal(t, []string{"203.0.113.80"}, found)
+	db.doesNotReach(t, "203.0.113.1:53")
+}
+
+func TestSubnetsOfOneNetworkMeetAtItsGateway(t *testing.T) {
+	s := newSite(t)
+	net := s.network(t, "wide", func(n *manifest.NetworkStatus) {
+		n.Mode = manifest.ModeIsolated
+		n.Subnets = append(n.Subnets, manifest.Subnet{CIDR: "10.7.0.0/16", Gateway: "10.7.0.1"})
+	}, "")
+	a := s.newGuest(t, "a", net, nil)
+	b := s.newGuest(t, "b", net, func(p *manifest.Port) { p.Addresses, p.Gateways = []string{"10.7.3.4/16"}, []string{"10.7.0.1"} })
+	s.provision(t, a)
+	s.provision(t, b)
+	serve(t, b.ns, "10.7.3.4:80")
+	require.Equal(t, "172.16.90.2", a.reaches(t, "10.7.3.4:80"))
+	_, err := fetch(t, a.ns, "192.0.2.1:80", patience)
+	require.ErrorIs(t, err, syscall.ENETUNREACH, "and what is nowhere is told to be nowhere")
 }

@@ -260,25 +260,33 @@ func addressOf(t testing.TB, ns, device string) string {
 	return found
 }
 
-// startResolver answers *.outside.example at 203.0.113.9.
-func startResolver(t testing.TB) {
+// startResolver answers *.outside.example at an address of a namespace ("" is the host's own).
+func startResolver(t testing.TB, ns, address string) {
 	t.Helper()
-	cmd := exec.Command("ip", "netns", "exec", "outside", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv",
-		"--no-hosts", "--pid-file=", "--listen-address=203.0.113.9", "--bind-interfaces", "--address=/outside.example/203.0.113.80", "--address=/db-net/203.0.113.66")
+	args := []string{
+		"dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--bind-interfaces",
+		"--listen-address=" + address, "--address=/outside.example/203.0.113.80", "--address=/db-net/203.0.113.66",
+	}
+	if ns != "" {
+		args = append([]string{"ip", "netns", "exec", ns}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
 	eventually(t, func() bool {
-		_, err := fetchAny("outside", "203.0.113.9:53")
-		return err == nil
+		listening := false
+		in(t, ns, func() error {
+			conn, err := net.DialTimeout("tcp", address+":53", quiet)
+			if listening = err == nil; listening {
+				conn.Close()
+			}
+			return nil
+		})
+		return listening
 	})
-}
-
-func fetchAny(ns, address string) (string, error) {
-	out, err := exec.Command("ip", "netns", "exec", ns, "bash", "-c", "exec 3<>/dev/tcp/"+strings.Replace(address, ":", "/", 1)).CombinedOutput()
-	return string(out), err
 }
 
 // sendRate measures how many Mbit/s one guest gets through to another, over TCP.

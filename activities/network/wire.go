@@ -47,12 +47,16 @@ func (a *Activities) wire(ctx context.Context, server activities.Server, p manif
 	if err != nil {
 		return errs.NewPermanent(server.Ref(), "wire "+p.Name, err, "")
 	}
-	if err := a.admit(ctx, server, p); err != nil {
+	attached, err := a.admit(ctx, server, p)
+	if err != nil {
 		return err
 	}
 	object, action := server.Ref(), fmt.Sprintf("wire %s to bridge %s", p.Eth(), p.Bridge)
 	settings := portSettings(p, rec.Status.Network.VLAN)
 	settings.ExternalIDs = marks(server, p, rules)
+	if !attached {
+		settings.ExternalIDs[ovsx.KeyInterfaceID] = server.UID + "/" + p.Name // libvirt gives its own
+	}
 	err = a.sw.Transact(ctx, object, action, func(tx *ovsx.Tx) { tx.AddPort(p.Bridge, p.Device, settings) })
 	if err != nil {
 		return err
@@ -65,8 +69,8 @@ func (a *Activities) wire(ctx context.Context, server activities.Server, p manif
 }
 
 // admit decides whether the port may be taken: it is this NIC's, or libvirt has put this
-// NIC's MAC there, or there is only the device.
-func (a *Activities) admit(ctx context.Context, server activities.Server, p manifest.Port) error {
+// NIC's MAC there, or there is only the device (not attached).
+func (a *Activities) admit(ctx context.Context, server activities.Server, p manifest.Port) (attached bool, err error) {
 	action := "wire " + p.Eth()
 	port, err := a.sw.Port(ctx, p.Device)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -74,17 +78,17 @@ func (a *Activities) admit(ctx context.Context, server activities.Server, p mani
 		if err == nil && index == 0 {
 			err = errs.NewTransient(server.Ref(), action, fmt.Errorf("device %s: %w: the domain is not started", p.Device, errs.ErrNotFound))
 		}
-		return err
+		return false, err
 	}
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case !ownedBy(port, server, p):
-		return errs.NewPermanent(server.Ref(), action, fmt.Errorf("port %s: %w", p.Device, errs.ErrNotManaged), "remove the port with ovs-vsctl, or find out who made it")
+		return true, errs.NewPermanent(server.Ref(), action, fmt.Errorf("port %s: %w", p.Device, errs.ErrNotManaged), "remove the port with ovs-vsctl, or find out who made it")
 	case port.Bridge != p.Bridge:
-		return errs.NewTransient(server.Ref(), action, fmt.Errorf("port %s is on bridge %s, not %s: %w", p.Device, port.Bridge, p.Bridge, errs.ErrConflict))
+		return true, errs.NewTransient(server.Ref(), action, fmt.Errorf("port %s is on bridge %s, not %s: %w", p.Device, port.Bridge, p.Bridge, errs.ErrConflict))
 	}
-	return nil
+	return true, nil
 }
 
 // ownedBy tells whether a port is a NIC's: by our mark, or before there is one by
@@ -111,7 +115,7 @@ func (a *Activities) open(ctx context.Context, port ovsx.Port, cookie uint64, ru
 func marks(server activities.Server, p manifest.Port, rules ovsx.Rules) map[string]string {
 	return map[string]string{
 		ovsx.KeyNetwork: p.NetworkUID, ovsx.KeyServer: server.UID, ovsx.KeyNIC: p.Name,
-		ovsx.KeyInterfaceID: server.UID + "/" + p.Name, ovsx.KeyAttachedMAC: p.MAC, ovsx.KeyRules: rules.String(),
+		ovsx.KeyAttachedMAC: p.MAC, ovsx.KeyRules: rules.String(),
 	}
 }
 

@@ -80,3 +80,14 @@ func TestAMissingProgramIsTheOperatorsToInstall(t *testing.T) {
 	require.Equal(t, errs.Operator, errs.ClassOf(err))
 	require.Contains(t, err.Error(), "package iproute2")
 }
+
+func TestFirewallsThatDropForwardedPacketsAreNamed(t *testing.T) {
+	found, err := ForwardBlockers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.NoError(t, nft(t.Context(), "table ip filter { chain FORWARD { type filter hook forward priority 0; policy drop; }; chain INPUT { type filter hook input priority 0; policy drop; }\n}\n"))
+	t.Cleanup(func() { require.NoError(t, nft(context.Background(), "delete table ip filter\n")) })
+	found, err = ForwardBlockers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"ip filter FORWARD"}, found)
+}

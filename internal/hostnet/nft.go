@@ -28,9 +28,10 @@ func namespaceRules(nat bool, hostResolvers []netip.Addr) string {
 	}
 	chain forward {
 		type filter hook forward priority filter; policy drop;
+		ct state established,related accept
+		iifname "gateway" oifname "gateway" accept
 `)
 	if nat {
-		b.WriteString("\t\tct state established,related accept\n")
 		if len(hostResolvers) > 0 {
 			// The host lets dnsmasq ask these; guests ask dnsmasq.
 			fmt.Fprintf(&b, "\t\tip daddr %s drop\n", addressSet(hostResolvers))

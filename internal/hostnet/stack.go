@@ -168,14 +168,12 @@ func (s *Stack) ensureNamespace(ctx context.Context, st state) error {
 	if err := links.up("lo"); err != nil {
 		return err
 	}
-	forward := "0"
-	if n.NAT {
-		forward = "1"
-	}
+	// Forwarding is on in every network: without a way out, a guest then hears at once that
+	// there is none, and several subnets of one network meet here.
 	return inside(n.Namespace, func() error {
 		return errors.Join(
-			setSysctl("net/ipv4/ip_forward", forward),
-			ifPresent(setSysctl("net/ipv6/conf/all/forwarding", "0")),
+			setSysctl("net/ipv4/ip_forward", "1"),
+			ifPresent(setSysctl("net/ipv6/conf/all/forwarding", "1")),
 			ifPresent(setSysctl("net/ipv6/conf/default/accept_ra", "0")),
 			setSysctl("net/ipv4/conf/all/rp_filter", "1"),
 		)

@@ -131,14 +131,27 @@ func await(ctx context.Context, look func(context.Context) (bool, error)) error 
 	}
 }
 
-// Datapath gives the datapath type for bridges made on this host: "system" where the
+// HostDatapath gives the datapath type for bridges made on this host: "system" where the
 // kernel has the openvswitch module loaded, else "netdev".
-func (c *Client) Datapath() string {
+func (c *Client) HostDatapath() string {
 	// The module registers this generic netlink family; OVSDB lists "system" either way.
 	if _, err := netlink.GenlFamilyGet("ovs_datapath"); err == nil {
 		return DatapathSystem
 	}
 	return DatapathNetdev
+}
+
+// Datapath gives the datapath type of a bridge. errors.Is errs.ErrNotFound when there is
+// none of that name.
+func (c *Client) Datapath(ctx context.Context, bridge string) (string, error) {
+	b, err := c.Bridge(ctx, bridge)
+	if err != nil {
+		return "", err
+	}
+	if b.Userspace() {
+		return DatapathNetdev, nil
+	}
+	return DatapathSystem, nil
 }
 
 // Userspace tells whether the bridge runs on the userspace datapath, where offloaded

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { lab.Main(m, lab.OVS) }
 func addBridge(t *testing.T, c *ovsx.Client, name, uid string) {
 	t.Helper()
 	require.NoError(t, c.Transact(t.Context(), "bridge "+name, "add", func(tx *ovsx.Tx) {
-		tx.AddBridge(name, ovsx.BridgeSettings{Datapath: c.Datapath(), ExternalIDs: map[string]string{ovsx.KeyNetwork: uid}})
+		tx.AddBridge(name, ovsx.BridgeSettings{Datapath: c.HostDatapath(), ExternalIDs: map[string]string{ovsx.KeyNetwork: uid}})
 	}))
 	t.Cleanup(func() {
 		require.NoError(t, c.Transact(context.Background(), "bridge "+name, "delete", func(tx *ovsx.Tx) { tx.DeleteBridge(name) }))
@@ -46,7 +46,12 @@ func TestABridgeIsSecureMarkedAndThere(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "secure", b.FailMode)
 	require.Equal(t, "uid-a", b.ExternalIDs[ovsx.KeyNetwork])
-	require.Equal(t, c.Datapath(), b.Datapath)
+	require.Equal(t, c.HostDatapath(), b.Datapath)
+	datapath, err := c.Datapath(t.Context(), "br-a")
+	require.NoError(t, err)
+	require.Equal(t, c.HostDatapath(), datapath)
+	_, err = c.Datapath(t.Context(), "br-absent")
+	require.ErrorIs(t, err, errs.ErrNotFound)
 
 	found, err := c.Bridges(t.Context(), ovsx.KeyNetwork, "uid-a")
 	require.NoError(t, err)
@@ -94,7 +99,7 @@ func TestVLANsOfAPortAreSetInOneTransaction(t *testing.T) {
 func TestATransactionIsTakenWholeOrNotAtAll(t *testing.T) {
 	c := ovsx.New()
 	err := c.Transact(t.Context(), "bridge br-half", "add", func(tx *ovsx.Tx) {
-		tx.AddBridge("br-half", ovsx.BridgeSettings{Datapath: c.Datapath()})
+		tx.AddBridge("br-half", ovsx.BridgeSettings{Datapath: c.HostDatapath()})
 		tx.AddPort("br-absent", "p", ovsx.PortSettings{})
 	})
 	require.ErrorIs(t, err, errs.ErrNotFound)

@@ -46,7 +46,7 @@ func recorded(error) {}
 
 // BridgeSettings are what burrow decides about a bridge.
 type BridgeSettings struct {
-	// Datapath is "system" or "netdev"; see [Client.Datapath].
+	// Datapath is "system" or "netdev"; see [Client.HostDatapath].
 	Datapath string
 	// ExternalIDs mark the bridge.
 	ExternalIDs map[string]string
