@@ -62,7 +62,7 @@ func definition(in StartIn, env environment) (*libvirtxml.Domain, error) {
 		Metadata:   &libvirtxml.DomainMetadata{XML: string(text)},
 		Memory:     &libvirtxml.DomainMemory{Value: uint(in.Memory), Unit: "MiB"},
 		VCPU:       &libvirtxml.DomainVCPU{Placement: "static", Value: uint(in.CPU)},
-		OS:         &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Arch: "x86_64", Machine: "q35", Type: "hvm"}},
+		OS:         operatingSystem(),
 		Features:   &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}, APIC: &libvirtxml.DomainFeatureAPIC{}},
 		Clock:      &libvirtxml.DomainClock{Offset: "utc"},
 		OnPoweroff: "destroy", OnReboot: "restart", OnCrash: "restart",
@@ -77,6 +77,15 @@ func definition(in StartIn, env environment) (*libvirtxml.Domain, error) {
 		def.CPU = &libvirtxml.DomainCPU{Mode: "maximum", Check: "none", Migratable: "on"}
 	}
 	return def, nil
+}
+
+// operatingSystem is a PC whose firmware speaks on the serial port, so that "No bootable
+// device" is in the console's log too.
+func operatingSystem() *libvirtxml.DomainOS {
+	return &libvirtxml.DomainOS{
+		Type: &libvirtxml.DomainOSType{Arch: "x86_64", Machine: "q35", Type: "hvm"},
+		BIOS: &libvirtxml.DomainBIOS{UseSerial: "yes"},
+	}
 }
 
 // devices are the few that a server needs. No graphics: every emulated device costs a
