@@ -1,0 +1,151 @@
+package ansiblex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Host is a server as Ansible reaches it.
+type Host struct {
+	Name     string // in the inventory; the server's
+	UID      string
+	Address  string
+	Login    string
+	HostKeys []string      // authorized_keys form
+	Key      ssh.PublicKey // of the management key; the private one is behind agent.sock
+	Labels   map[string]string
+	Networks []string
+	Image    string
+}
+
+// sshPort is where servers listen, seen from their network.
+const sshPort = 22
+
+// connection gives all variables that decide how Ansible reaches h, under all the names
+// that Ansible knows them by: of two aliases in different files it may take the user's.
+func (f *Folder) connection(h Host, burrow string) map[string]any {
+	key := f.Path("etc", "keys", h.Name+".pub")
+	return map[string]any{
+		"ansible_connection": "ssh",
+		"ansible_host":       h.Address, "ansible_ssh_host": h.Address,
+		"ansible_port": sshPort, "ansible_ssh_port": sshPort,
+		"ansible_user": h.Login, "ansible_ssh_user": h.Login,
+		"ansible_private_key_file": key, "ansible_ssh_private_key_file": key,
+		"ansible_password": "", "ansible_ssh_pass": "", "ansible_ssh_password": "", "ansible_ssh_pkcs11_provider": "",
+		"ansible_host_key_checking": true, "ansible_ssh_host_key_checking": true,
+		"ansible_ssh_args":        f.sshArgs(h, burrow),
+		"ansible_ssh_common_args": "", "ansible_ssh_extra_args": "", "ansible_sftp_extra_args": "", "ansible_scp_extra_args": "",
+		"ansible_ssh_executable": "ssh", "ansible_sftp_executable": "sftp", "ansible_scp_executable": "scp",
+		"ansible_control_path": f.controlPath(h), "ansible_control_path_dir": f.Path("work", "cp"),
+		"ansible_timeout": connectTimeout, "ansible_ssh_timeout": connectTimeout,
+		"ansible_python_interpreter": "auto_silent",
+	}
+}
+
+// connectTimeout, in seconds: a guest that is emulated answers slowly.
+const connectTimeout = 60
+
+// ConnectionVariable reports whether name is one that burrow decides.
+func ConnectionVariable(name string) bool {
+	_, ok := (&Folder{}).connection(Host{}, "")[name]
+	return ok && name != "ansible_python_interpreter"
+}
+
+// controlPath is by server uid and run, never by address: two isolated networks may have
+// the same addresses (pitfall 68).
+func (f *Folder) controlPath(h Host) string {
+	return f.Path("work", "cp", short(h.UID))
+}
+
+func short(uid string) string { return uid[:min(8, len(uid))] }
+
+// sshArgs come first on Ansible's ssh command line, and ssh takes the first value of an option.
+func (f *Folder) sshArgs(h Host, burrow string) string {
+	options := []string{
+		"ControlMaster=auto", "ControlPersist=60s", "ControlPath=" + f.controlPath(h),
+		"ProxyCommand='" + fmt.Sprintf("%s dial --socket %s %s", burrow, f.DialSocket(), h.Name) + "'",
+		"HostKeyAlias=" + h.UID, "StrictHostKeyChecking=yes", "UpdateHostKeys=no", "CheckHostIP=no",
+		"UserKnownHostsFile=" + f.Path("etc", "known_hosts"), "GlobalKnownHostsFile=/dev/null",
+		"IdentityAgent=" + f.AgentSocket(), "IdentitiesOnly=yes", "IdentityFile=" + f.Path("etc", "keys", h.Name+".pub"),
+		"BatchMode=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
+		// A guest that vanished is noticed within two minutes, also by a task that says nothing.
+		"ServerAliveInterval=30", "ServerAliveCountMax=4",
+	}
+	return "-F none -o " + strings.Join(options, " -o ")
+}
+
+// knownHosts pins the host keys under the servers' uids.
+func knownHosts(hosts []Host) ([]byte, error) {
+	var b bytes.Buffer
+	for _, h := range hosts {
+		for _, line := range h.HostKeys {
+			key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+			if err != nil {
+				return nil, fmt.Errorf("host key of server %s: %w", h.Name, err)
+			}
+			fmt.Fprintf(&b, "%s %s", h.UID, ssh.MarshalAuthorizedKey(key))
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// inventory is ours: every server with its variables, and groups by label, network and
+// image. JSON, which is YAML, so nothing in a label can be taken for syntax.
+func (f *Folder) inventory(hosts []Host, burrow string) ([]byte, error) {
+	type group struct {
+		Hosts map[string]map[string]any `json:"hosts,omitempty"`
+	}
+	groups := map[string]group{"burrow": {Hosts: map[string]map[string]any{}}}
+	join := func(name, host string) {
+		if _, ok := groups[name]; !ok {
+			groups[name] = group{Hosts: map[string]map[string]any{}}
+		}
+		groups[name].Hosts[host] = map[string]any{}
+	}
+	for _, h := range hosts {
+		vars := map[string]any{}
+		if h.Address != "" {
+			vars = f.connection(h, burrow)
+		}
+		vars["burrow_server"], vars["burrow_uid"] = h.Name, h.UID
+		vars["burrow_address"], vars["burrow_image"] = h.Address, h.Image
+		vars["burrow_labels"], vars["burrow_networks"] = h.Labels, h.Networks
+		groups["burrow"].Hosts[h.Name] = vars
+		for _, name := range h.groups() {
+			join(name, h.Name)
+		}
+	}
+	all := map[string]any{"all": map[string]any{"children": groups}}
+	return json.MarshalIndent(all, "", "  ")
+}
+
+// groups names the groups of a server: "label_role_db", "network_db_net", "image_debian12".
+func (h Host) groups() []string {
+	var names []string
+	for k, v := range h.Labels {
+		names = append(names, groupName("label", k, v))
+	}
+	for _, n := range h.Networks {
+		names = append(names, groupName("network", n))
+	}
+	if h.Image != "" {
+		names = append(names, groupName("image", h.Image))
+	}
+	sort.Strings(names)
+	return names
+}
+
+// groupName joins parts with "_" and replaces what a group's name may not contain.
+func groupName(parts ...string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, strings.Join(parts, "_"))
+}

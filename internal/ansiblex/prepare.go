@@ -1,0 +1,148 @@
+package ansiblex
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/playbook"
+)
+
+// Play is what to run of the folder's bundle. Paths are inside the bundle.
+type Play struct {
+	Playbooks []string
+	Inventory string // the user's; may be empty
+	Hosts     []Host
+	Tags      []string
+	SkipTags  []string
+	ExtraArgs []string
+	ExtraVars map[string]any
+	// SyntaxCheck parses and runs nothing. Hosts need a name only.
+	SyntaxCheck bool
+	// Burrow is the path of the program that ssh starts as "<Burrow> dial …".
+	Burrow string
+}
+
+// Prepared is a play whose files are in place.
+type Prepared struct {
+	folder      *Folder
+	play        Play
+	inventories []string
+	cfgPath     string
+	cfg         configuration
+}
+
+// Prepare writes all that the play needs into the folder, whose bundle is unpacked, and
+// hands the bundle over to the user. Nothing of the user has run before. An error about
+// the bundle's content is Permanent.
+func (f *Folder) Prepare(p Play) (*Prepared, error) {
+	root, err := os.OpenRoot(f.Bundle())
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := checkFiles(root, p); err != nil {
+		return nil, err
+	}
+	out := &Prepared{folder: f, play: p}
+	out.cfgPath, out.cfg = readConfiguration(root, p.Playbooks[0])
+	if err := f.writeEtc(p); err != nil {
+		return nil, err
+	}
+	out.inventories = out.sources(root)
+	if !p.SyntaxCheck {
+		for _, pb := range p.Playbooks {
+			for _, h := range p.Hosts {
+				if err := f.hostVars(root, filepath.Dir(pb), h, p.Burrow); err != nil {
+					return nil, errs.NewPermanent("playbook "+pb, "add connection variables", err, "")
+				}
+			}
+		}
+	}
+	return out, f.handOver()
+}
+
+// checkFiles sees that what the manifest names is in the bundle, and decides nothing that is burrow's.
+func checkFiles(root *os.Root, p Play) error {
+	if len(p.Playbooks) == 0 {
+		return errs.NewPermanent("playbook", "open", errs.Reason("none is named"), "")
+	}
+	for _, name := range append(append([]string(nil), p.Playbooks...), p.Inventory) {
+		if name == "" {
+			continue
+		}
+		if strings.HasPrefix(name, "-") || !filepath.IsLocal(name) {
+			return errs.NewPermanent("playbook file "+name, "open", errs.Reason("not a path inside the playbook's folder"), "")
+		}
+		if _, err := root.Stat(name); err != nil {
+			return errs.NewPermanent("playbook file "+name, "open", errs.Reason("it is not in the playbook's folder"), "apply again")
+		}
+	}
+	for name := range p.ExtraVars {
+		if ConnectionVariable(name) {
+			return errs.NewPermanent("spec.ansible.extraVars."+name, "use", errs.Reason("how a server is reached is burrow's part"), "remove it")
+		}
+	}
+	return nil
+}
+
+// writeEtc writes what the run reads and does not change.
+func (f *Folder) writeEtc(p Play) error {
+	known, err := knownHosts(p.Hosts)
+	if err != nil {
+		return errs.NewPermanent("known_hosts", "write", err, "")
+	}
+	inventory, err := f.inventory(p.Hosts, p.Burrow)
+	if err != nil {
+		return err
+	}
+	vars, err := json.Marshal(p.ExtraVars)
+	if err != nil {
+		return errs.NewPermanent("spec.ansible.extraVars", "encode", err, "")
+	}
+	files := map[string][]byte{
+		"etc/known_hosts": known, "etc/burrow.yaml": inventory, "etc/vars.json": vars,
+		"etc/ansible.cfg": nil, "etc/plugins/burrow.py": playbook.CallbackPlugin(),
+	}
+	for _, h := range p.Hosts {
+		if h.Key != nil {
+			files["etc/keys/"+h.Name+".pub"] = ssh.MarshalAuthorizedKey(h.Key)
+		}
+	}
+	for name, data := range files {
+		if err := f.give(name, data); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	// The variables may be secret from everybody but the run.
+	if err := os.Chmod(f.Path("etc/vars.json"), 0o600); err != nil {
+		return err
+	}
+	return os.Chown(f.Path("etc/vars.json"), f.user.UID, f.user.GID)
+}
+
+// sources lists the inventories, ours last: of two, the later one's values stay. With
+// none in the manifest it is the one that the user's ansible.cfg names, if it is there.
+func (p *Prepared) sources(root *os.Root) []string {
+	var sources []string
+	if p.play.Inventory != "" {
+		sources = append(sources, p.folder.Path("work", "bundle", p.play.Inventory))
+	} else {
+		for _, item := range p.cfg.list("defaults.inventory", "defaults.hostfile") {
+			path := filepath.Join(filepath.Dir(p.cfgPath), item)
+			rel, err := filepath.Rel(root.Name(), path)
+			if err != nil || !filepath.IsLocal(rel) {
+				continue
+			}
+			if _, err := root.Stat(rel); err == nil {
+				sources = append(sources, path)
+			}
+		}
+	}
+	return append(sources, p.folder.Path("etc", "burrow.yaml"))
+}
