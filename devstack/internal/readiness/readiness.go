@@ -48,6 +48,10 @@ func (r Report) Write(path string) error {
 		aside.Close()
 		return fmt.Errorf("ready file %s: write: %w", path, err)
 	}
+	if err := aside.Chmod(0o644); err != nil { // addresses are no secret, and "burrow status" is for everybody
+		aside.Close()
+		return fmt.Errorf("ready file %s: set mode: %w", path, err)
+	}
 	if err := aside.Close(); err != nil {
 		return fmt.Errorf("ready file %s: close: %w", path, err)
 	}

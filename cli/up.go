@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
+	"burrow.dev/burrow/internal/config"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/installation"
+	"burrow.dev/burrow/internal/supervise"
+)
+
+// certificateCheck is how often a running installation looks whether certificates near
+// their end; they are renewed months before it.
+const certificateCheck = 24 * time.Hour
+
+// upCommand starts everything on one machine.
+func upCommand() *ucli.Command {
+	return &ucli.Command{
+		Name: "up", Category: categoryMachine,
+		Usage:       "start everything on this machine, and keep it running",
+		Description: "Starts Temporal, its Web UI and etcd (burrow-devstack) and the worker, restarts what dies,\nand stops them in order when it is stopped. What an earlier, killed `burrow up` left is adopted.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when everything is ready; burrow goes on in the background"},
+			dataDirFlag(),
+			&ucli.IntFlag{Name: "temporal-port", Usage: fmt.Sprintf("`PORT` of Temporal on loopback (default: that of last time, else %d)", installation.DefaultTemporalPort)},
+			&ucli.IntFlag{Name: "ui-port", Usage: fmt.Sprintf("`PORT` of the Web UI on loopback (default: that of last time, else %d)", installation.DefaultWebUIPort)},
+			&ucli.IntFlag{Name: "etcd-port", Usage: fmt.Sprintf("`PORT` of etcd on loopback (default: that of last time, else %d)", installation.DefaultEtcdPort)},
+			&ucli.StringFlag{Name: "devstack", Usage: "`PATH` of burrow-devstack (default: beside burrow, else in PATH)", TakesFile: true},
+			&ucli.IntFlag{Name: announceFlag, Hidden: true},
+		},
+		Action: func(c *ucli.Context) error {
+			if os.Geteuid() != 0 {
+				return errs.NewOperator("burrow up", "start", errs.Reason("it drives libvirt and Open vSwitch, which takes root"), "sudo burrow up")
+			}
+			if c.NArg() > 0 {
+				return usageErrorf(c, "unexpected argument %q", c.Args().First())
+			}
+			folder, err := installation.OpenFolder(c.String("data-dir"))
+			if err != nil {
+				return err
+			}
+			if c.Bool("detach") {
+				return detach(c, folder)
+			}
+			return runUp(c, folder)
+		},
+	}
+}
+
+func dataDirFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: "data-dir", Value: config.DefaultDataDir, EnvVars: []string{"BURROW_DATA_DIR"}, Usage: "`DIR` that holds everything", TakesFile: true}
+}
+
+// runUp is the supervisor: it returns when it was asked to stop, or cannot start.
+func runUp(c *ucli.Context, folder installation.Folder) error {
+	began := time.Now()
+	say, ready, failed := announcer(c)
+	log, closeLog, err := upLog(folder)
+	if err != nil {
+		return failed(err)
+	}
+	defer closeLog()
+	s := &supervise.Supervisor{Dir: string(folder), Log: log, Progress: func(e supervise.Event) { say(e.Part + ": " + e.Text) }}
+	if err := s.Acquire(); err != nil {
+		return failed(err)
+	}
+	conf, gid, err := configure(c, folder, s)
+	if err == nil {
+		for _, sentence := range conf.Said {
+			say(sentence)
+			log.Info(sentence)
+		}
+		err = superviseUntilStopped(c.Context, s, conf, gid, log, func() {
+			say(summary(conf, time.Since(began)))
+			ready()
+			if err := notifyReady(); err != nil {
+				log.Error("tell the service manager", "error", err)
+			}
+		})
+	}
+	if err = errors.Join(err, s.Close()); err != nil && c.Context.Err() == nil {
+		log.Error("burrow up ended", "error", err)
+		return failed(err)
+	}
+	return err
+}
+
+// configure writes the configuration and gives the supervisor its parts.
+func configure(c *ucli.Context, folder installation.Folder, s *supervise.Supervisor) (*installation.Configuration, int, error) {
+	ports := installation.Ports{Temporal: c.Int("temporal-port"), WebUI: c.Int("ui-port"), Etcd: c.Int("etcd-port")}
+	conf, err := installation.Configure(c.Context, folder, ports, installation.SystemAccounts{})
+	if err != nil {
+		return nil, 0, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, 0, fmt.Errorf("burrow up: find this program: %w", err)
+	}
+	devstack, err := installation.FindDevstack(c.String("devstack"), self)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.Parts, err = conf.Parts(self, devstack)
+	if err != nil {
+		return nil, 0, err
+	}
+	gid, _, err := installation.SystemAccounts{}.EnsureGroup(c.Context, config.Group)
+	return conf, gid, err
+}
+
+// superviseUntilStopped runs the parts, and beside them renews certificates.
+func superviseUntilStopped(ctx context.Context, s *supervise.Supervisor, conf *installation.Configuration, gid int, log *slog.Logger, ready func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error {
+		defer cancel()
+		return s.Run(ctx, ready)
+	})
+	group.Go(func() error {
+		ticker := time.NewTicker(certificateCheck)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+			}
+			renewed, err := conf.RenewCertificates(gid)
+			log.Info("looked at certificates", "renewed", renewed, "error", err)
+		}
+	})
+	return group.Wait()
+}
+
+// upLog is the supervisor's own log.
+func upLog(folder installation.Folder) (*slog.Logger, func(), error) {
+	path := filepath.Join(folder.LogDir(), "up.log")
+	if err := os.MkdirAll(folder.LogDir(), 0o755); err != nil {
+		return nil, nil, errs.NewOperator(path, "make its folder", err, "run as root")
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	if err != nil {
+		return nil, nil, errs.NewOperator(path, "open", err, "run as root")
+	}
+	return slog.New(slog.NewTextHandler(file, nil)), func() { _ = file.Close() }, nil
+}
+
+// summary is what somebody who has just started burrow wants to know.
+func summary(conf *installation.Configuration, took time.Duration) string {
+	return strings.Join([]string{
+		fmt.Sprintf("burrow is up (%.1f s)", took.Seconds()),
+		"  Web UI    " + conf.Client.WebUI + "  (read-only)",
+		"  Temporal  " + conf.Client.Temporal.Address,
+		"  gateway   " + conf.Client.Gateway.Socket,
+		"  data      " + string(conf.Folder),
+		"  logs      " + conf.Folder.LogDir(),
+	}, "\n")
+}

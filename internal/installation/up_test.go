@@ -1,0 +1,302 @@
+package installation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"burrow.dev/burrow/cli"
+	"burrow.dev/burrow/internal/config"
+	"burrow.dev/burrow/internal/devstacktest"
+	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/supervise"
+	"burrow.dev/burrow/internal/temporalclient"
+)
+
+// cliEnv makes the test binary the burrow command; its `worker` is only a gateway,
+// since what a host worker drives is tested elsewhere.
+const cliEnv = "INSTALLATION_TEST_CLI"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(cliEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		os.Exit(serveGateway(os.Args[3]))
+	}
+	os.Exit(cli.Main(context.Background(), os.Args))
+}
+
+func serveGateway(file string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var cfg config.Worker
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &cfg)
+	}
+	if err == nil {
+		err = gateway.NewServer(gateway.Deps{Info: gateway.Info{Host: cfg.Host.Name, Roles: []string{"control", "host"}}}).Serve(ctx, cfg.Gateway)
+	}
+	if err != nil {
+		slog.Error("serve", "error", err)
+		return 1
+	}
+	return 0
+}
+
+// machine is an installation that a test uses through the command line.
+type machine struct {
+	t     *testing.T
+	dir   string
+	ports []string
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("burrow up takes root")
+	}
+	devstack, err := devstacktest.Binary()
+	require.NoError(t, err)
+	m := &machine{t: t, dir: filepath.Join(t.TempDir(), "b")}
+	m.ports = []string{"--devstack", devstack}
+	for _, name := range []string{"temporal", "ui", "etcd"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer listener.Close()
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		require.NoError(t, err)
+		m.ports = append(m.ports, "--"+name+"-port", port)
+	}
+	t.Cleanup(func() {
+		_, _, err := m.burrow(context.Background(), "down")
+		require.NoError(t, err)
+	})
+	return m
+}
+
+// burrow runs one command with this machine's data directory.
+func (m *machine) burrow(ctx context.Context, args ...string) (output string, code int, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", 0, err
+	}
+	command := exec.CommandContext(ctx, self, append(args, "--data-dir", m.dir)...)
+	command.Env = append(os.Environ(), cliEnv+"=1")
+	text, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return string(text), exit.ExitCode(), nil
+	}
+	return string(text), 0, err
+}
+
+func (m *machine) must(want int, args ...string) string {
+	m.t.Helper()
+	output, code, err := m.burrow(m.t.Context(), args...)
+	require.NoError(m.t, err)
+	require.Equal(m.t, want, code, output)
+	return output
+}
+
+func (m *machine) up(want int) string {
+	m.t.Helper()
+	return m.must(want, append([]string{"up", "--detach"}, m.ports...)...)
+}
+
+func (m *machine) states() map[string]supervise.State {
+	m.t.Helper()
+	list, err := supervise.States(m.dir)
+	require.NoError(m.t, err)
+	byName := map[string]supervise.State{}
+	for _, state := range list {
+		byName[state.Name] = state
+	}
+	return byName
+}
+
+func (m *machine) worker() config.Worker {
+	m.t.Helper()
+	var cfg config.Worker
+	text, err := os.ReadFile(filepath.Join(m.dir, "worker.json"))
+	require.NoError(m.t, err)
+	require.NoError(m.t, json.Unmarshal(text, &cfg))
+	return cfg
+}
+
+func TestUpStatusDown(t *testing.T) {
+	m := newMachine(t)
+	require.Contains(t, m.must(1, "status"), "never started here")
+
+	output := m.up(0)
+	require.Contains(t, output, "devstack: ready after")
+	require.Contains(t, output, "worker: ready after")
+	require.Regexp(t, regexp.MustCompile(`burrow is up \(\d+\.\d s\)`), output)
+
+	status := m.must(0, "status")
+	require.Regexp(t, regexp.MustCompile(`devstack +\d+ .* yes +Temporal 127\.0\.0\.1:\d+, etcd https://`), status)
+	require.Regexp(t, regexp.MustCompile(`worker +\d+ .* yes +gateway `), status)
+
+	refused := m.up(4)
+	require.Contains(t, refused, "burrow up runs as pid")
+	require.Contains(t, refused, "next: ")
+
+	states := m.states()
+	require.Contains(t, m.must(0, "down"), "stopped burrow up (pid ")
+	require.False(t, states["devstack"].Alive())
+	require.False(t, states["worker"].Alive())
+	require.NoFileExists(t, filepath.Join(m.dir, "gateway.sock"))
+	require.Contains(t, m.must(1, "status"), "does not run")
+	require.Contains(t, m.must(0, "down"), "nothing runs")
+}
+
+func TestLoopbackAsksForACertificateAndEtcdForTheWorkers(t *testing.T) {
+	m := newMachine(t)
+	m.up(0)
+	cfg := m.worker()
+	quiet := slog.New(slog.DiscardHandler)
+
+	plain := cfg.Temporal
+	plain.TLS = nil
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := temporalclient.Dial(ctx, plain, quiet)
+	require.Error(t, err, "Temporal without a certificate")
+	c, err := temporalclient.Dial(t.Context(), cfg.Temporal, quiet)
+	require.NoError(t, err)
+	c.Close()
+
+	require.NoError(t, askEtcd(t, cfg.Etcd.Endpoints, cfg.Etcd.TLS))
+	asClient := *cfg.Etcd.TLS
+	asClient.Cert, asClient.Key = filepath.Join(m.dir, "tls", "client.pem"), filepath.Join(m.dir, "tls", "client-key.pem")
+	require.Error(t, askEtcd(t, cfg.Etcd.Endpoints, &asClient), "etcd with the command line's certificate")
+}
+
+func askEtcd(t *testing.T, endpoints []string, files *config.TLS) error {
+	t.Helper()
+	credentials, err := files.Client()
+	require.NoError(t, err)
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, TLS: credentials})
+	require.NoError(t, err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err = c.Get(ctx, "/x")
+	return err
+}
+
+func TestTheWebUIShowsAndDoesNotTouch(t *testing.T) {
+	m := newMachine(t)
+	m.up(0)
+	var client config.Client
+	text, err := os.ReadFile(filepath.Join(m.dir, "client.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &client))
+
+	answer, err := http.Get(client.WebUI + "/api/v1/namespaces/burrow/workflows")
+	require.NoError(t, err)
+	answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, client.WebUI+"/api/v1/namespaces/burrow/workflows/x/terminate", strings.NewReader("{}"))
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err = http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	answer.Body.Close()
+	require.GreaterOrEqual(t, answer.StatusCode, 400)
+}
+
+func TestAKilledUpIsFollowedByOneThatAdopts(t *testing.T) {
+	m := newMachine(t)
+	m.up(0)
+	before := m.states()
+	holder, held, err := supervise.HolderOf(m.dir)
+	require.NoError(t, err)
+	require.True(t, held)
+	require.NoError(t, syscall.Kill(holder.PID, syscall.SIGKILL))
+	require.Eventually(t, func() bool { return !holder.Alive() }, 10*time.Second, 5*time.Millisecond)
+	require.Contains(t, m.must(1, "status"), "sudo burrow up --detach")
+
+	require.Contains(t, m.up(0), "adopted")
+	after := m.states()
+	require.Equal(t, before["devstack"].Identity, after["devstack"].Identity)
+	require.Equal(t, before["worker"].Identity, after["worker"].Identity)
+}
+
+func TestNothingAcknowledgedIsLostWhenEverythingIsKilled(t *testing.T) {
+	m := newMachine(t)
+	m.up(0)
+	cfg := m.worker()
+	credentials, err := cfg.Etcd.TLS.Client()
+	require.NoError(t, err)
+	store, err := clientv3.New(clientv3.Config{Endpoints: cfg.Etcd.Endpoints, TLS: credentials})
+	require.NoError(t, err)
+	defer store.Close()
+	_, err = store.Put(t.Context(), "/k", "v")
+	require.NoError(t, err)
+	quiet := slog.New(slog.DiscardHandler)
+	c, err := temporalclient.Dial(t.Context(), cfg.Temporal, quiet)
+	require.NoError(t, err)
+	run, err := startIdle(t.Context(), c, "server/db")
+	require.NoError(t, err)
+	c.Close()
+
+	holder, _, err := supervise.HolderOf(m.dir)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(holder.PID, syscall.SIGKILL))
+	for _, state := range m.states() {
+		require.NoError(t, syscall.Kill(state.PID, syscall.SIGKILL))
+	}
+	require.Eventually(t, func() bool { return !holder.Alive() }, 10*time.Second, 5*time.Millisecond)
+	m.up(0)
+
+	got, err := store.Get(t.Context(), "/k")
+	require.NoError(t, err)
+	require.Len(t, got.Kvs, 1)
+	c, err = temporalclient.Dial(t.Context(), cfg.Temporal, quiet)
+	require.NoError(t, err)
+	defer c.Close()
+	described, err := c.DescribeWorkflowExecution(t.Context(), "server/db", "")
+	require.NoError(t, err)
+	require.Equal(t, run, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+}
+
+func TestATakenPortIsNamedWithItsHolderAndNothingIsLeft(t *testing.T) {
+	m := newMachine(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	for i := range m.ports {
+		if m.ports[i] == "--ui-port" {
+			m.ports[i+1] = port
+		}
+	}
+	output := m.up(1)
+	require.Contains(t, output, "127.0.0.1:"+port)
+	require.Contains(t, output, fmt.Sprintf("(pid %d)", os.Getpid()))
+	require.Contains(t, output, "--ui-port")
+	require.Empty(t, m.states())
+	_, held, err := supervise.HolderOf(m.dir)
+	require.NoError(t, err)
+	require.False(t, held)
+}
