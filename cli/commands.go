@@ -38,6 +38,9 @@ func commands() []*ucli.Command {
 		consoleCommand(),
 		dialCommand(),
 		// This machine
+		upCommand(),
+		downCommand(),
+		statusCommand(),
 		workerCommand(),
 		doctorCommand(),
 		completionCommand(),

@@ -59,12 +59,11 @@ func start(ctx context.Context, c client.Client, ref, summary, workflow string, 
 
 // openRun gives the open run of a resource's operation, ok false when nothing is open.
 func openRun(ctx context.Context, c client.Client, ref string) (t follow.Target, kind string, since time.Time, ok bool) {
-	d, err := c.DescribeWorkflowExecution(ctx, ref, "")
-	if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	d, err := c.DescribeWorkflow(ctx, ref, "")
+	if err != nil || d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return follow.Target{}, "", time.Time{}, false
 	}
-	info := d.GetWorkflowExecutionInfo()
-	return follow.Target{ID: ref, RunID: info.GetExecution().GetRunId()}, info.GetType().GetName(), info.GetStartTime().AsTime(), true
+	return follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, d.WorkflowType.Name, d.WorkflowStartTime, true
 }
 
 // busy says what runs on a resource, since when, and what can be done about it; nil when

@@ -29,12 +29,12 @@ func watchCommand() *ucli.Command {
 			defer tc.Close()
 			var targets []follow.Target
 			for _, ref := range refs {
-				d, err := tc.DescribeWorkflowExecution(c.Context, ref.String(), "")
+				d, err := tc.DescribeWorkflow(c.Context, ref.String(), "")
 				if err != nil {
 					return errs.New(errs.Permanent, ref.String(), "watch", fmt.Errorf("%w: no operation is on record", errs.ErrNotFound),
 						"`burrow get` lists what there is")
 				}
-				targets = append(targets, follow.Target{ID: ref.String(), RunID: d.GetWorkflowExecutionInfo().GetExecution().GetRunId()})
+				targets = append(targets, follow.Target{ID: ref.String(), RunID: d.WorkflowExecution.RunID})
 			}
 			return followed(c, tc, targets...)
 		},

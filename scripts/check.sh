@@ -27,7 +27,7 @@ done
 "$bin/staticcheck" ./...
 (cd devstack && GOFLAGS=-buildvcs=false "$bin/staticcheck" ./...)
 echo "== workflowcheck"
-"$bin/workflowcheck" ./workflows
+"$bin/workflowcheck" -config workflows/workflowcheck.yaml ./workflows
 echo "== modules"
 go mod verify > /dev/null
 (cd devstack && GOFLAGS=-buildvcs=false go mod verify > /dev/null)

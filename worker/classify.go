@@ -31,7 +31,7 @@ type edge struct {
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor; it is called for each attempt.
-func (edge) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (*edge) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	in := &inbound{}
 	in.Next = next
 	return in

@@ -70,7 +70,7 @@ func (h *host) close() { h.libvirt.Close() }
 // serve lends the gateway what only a host has.
 func (h *host) serve(deps *gateway.Deps) {
 	deps.Info.Accelerator, deps.Info.AcceleratorReason = h.accel.Accelerator, h.accel.Reason
-	deps.Dialer, deps.Keys, deps.Consoles, deps.Logs = h.networks, h.keys, h.domains, h.runs
+	deps.Dialer, deps.Keys, deps.Consoles, deps.Logs = h.networks, h.keys, h.domains, h.runs.Logs()
 }
 
 // run makes the host ready, then serves its queue until ctx ends.

@@ -1,13 +1,13 @@
 package worker
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
-
-	"time"
 
 	"burrow.dev/burrow/workflows"
 )
@@ -31,7 +31,7 @@ func options(wide int) worker.Options {
 		DefaultHeartbeatThrottleInterval:   beatEvery,
 		WorkerStopTimeout:                  stopWait,
 		DisableRegistrationAliasing:        true,
-		Interceptors:                       []interceptor.WorkerInterceptor{edge{}},
+		Interceptors:                       []interceptor.WorkerInterceptor{&edge{}},
 	}
 }
 

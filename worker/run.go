@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
+	"burrow.dev/burrow/activities/ansible"
 	"burrow.dev/burrow/internal/blob"
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/errs"
@@ -113,4 +114,11 @@ func connect(ctx context.Context, o Options) (*parts, func(), error) {
 	closers = append(closers, func() { _ = p.blobs.Close() })
 	p.keys = serverKeys{p.secrets}
 	return p, closeAll, nil
+}
+
+// ansible makes the playbook activities; without a dialler they can only check.
+func (p *parts) ansible(dialer ansible.Dialer) (*ansible.Activities, error) {
+	return ansible.New(ansible.Options{
+		RunsDir: p.Config.RunsDir(), User: config.AnsibleUser, Blobs: p.blobs, Dialer: dialer, Keys: p.keys, Log: p.Log,
+	})
 }

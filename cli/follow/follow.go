@@ -2,13 +2,11 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/render"
@@ -147,14 +145,13 @@ func (f *follower) look() {
 
 func (f *follower) pending() {
 	for _, t := range f.openTargets() {
-		d, err := f.client.DescribeWorkflowExecution(f.ctx, t.ID, t.RunID)
-		var gone *serviceerror.NotFound
-		if err != nil && !errors.As(err, &gone) {
+		d, err := f.client.DescribeWorkflow(f.ctx, t.ID, t.RunID)
+		if err != nil {
 			continue // the history's own long poll reports a server that is gone
 		}
 		f.mu.Lock()
 		r := f.views[t]
-		waiting := r.overlay(d, time.Now())
+		waiting := r.overlay(d.RawResponse, time.Now())
 		f.mu.Unlock()
 		message := ""
 		if waiting != "" {
