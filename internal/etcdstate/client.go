@@ -19,6 +19,9 @@ const (
 	// requestTimeout bounds one request: etcd answers in milliseconds or is electing a
 	// leader, which takes about a second; the caller's retry does the rest.
 	requestTimeout = 5 * time.Second
+	// requestAttempts is how often the client itself tries a read, each for requestTimeout:
+	// enough to reach another member. Its default of 100 would hold a caller for minutes.
+	requestAttempts = 2
 	// keepaliveTime finds a connection that died without a reset, so that watches resume.
 	keepaliveTime    = 5 * time.Second
 	keepaliveTimeout = 3 * time.Second
@@ -63,6 +66,7 @@ func Open(cfg config.Etcd, opts Options) (*Store, error) {
 		DialTimeout:          requestTimeout,
 		DialKeepAliveTime:    keepaliveTime,
 		DialKeepAliveTimeout: keepaliveTimeout,
+		MaxUnaryRetries:      requestAttempts,
 		DialOptions:          append([]grpc.DialOption{grpc.WithChainUnaryInterceptor(boundRequest)}, opts.DialOptions...),
 		// The client logs each failed attempt; those are errors that callers get anyway.
 		Logger: zap.NewNop(),

@@ -1,12 +1,8 @@
 package etcdstate
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"burrow.dev/burrow/internal/errs"
 )
@@ -14,34 +10,7 @@ import (
 // masterKeySize is that of an AES-256 key.
 const masterKeySize = 32
 
-// CreateMasterKey writes a new random master key, 0600, unless the file is there. It is
-// complete or absent, also after a power cut.
-func CreateMasterKey(path string) error {
-	if _, err := os.Stat(path); err == nil {
-		_, err := readMasterKey(path)
-		return err
-	}
-	key := make([]byte, masterKeySize)
-	if _, err := rand.Read(key); err != nil {
-		return errs.NewTransient(path, "make master key", err)
-	}
-	part, err := os.CreateTemp(filepath.Dir(path), ".master-key-*") // 0600
-	if err != nil {
-		return errs.NewPermanent(path, "make master key", err, "check the data directory")
-	}
-	defer os.Remove(part.Name())
-	_, err = part.Write(key)
-	err = errors.Join(err, part.Sync(), part.Close())
-	if err != nil {
-		return errs.NewPermanent(path, "write master key", err, "check the data directory")
-	}
-	// A link never replaces a key that somebody else wrote meanwhile.
-	if err := os.Link(part.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return errs.NewPermanent(path, "write master key", err, "check the data directory")
-	}
-	return nil
-}
-
+// readMasterKey reads the file that internal/pki makes. It refuses one that others may read.
 func readMasterKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -39,7 +39,7 @@ type sealed struct {
 	Data  []byte `json:"data"`
 }
 
-// OpenSecrets makes Secrets under the master key in a file (see CreateMasterKey).
+// OpenSecrets makes Secrets under the master key in a file of 32 bytes, 0600.
 func OpenSecrets(store *Store, masterKeyFile string) (*Secrets, error) {
 	key, err := readMasterKey(masterKeyFile)
 	if err != nil {

@@ -1,0 +1,89 @@
+package etcdstate
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"burrow.dev/burrow/internal/devstacktest"
+)
+
+func TestGoroutinesOfOneProcessExcludeEachOther(t *testing.T) {
+	endpoint := devstacktest.Etcd(t)
+	stores := []*Store{openStore(t, endpoint, Options{}), openStore(t, endpoint, Options{})}
+	inside := make(chan struct{}, 1) // full while somebody is inside
+	var group errgroup.Group
+	for n := range 20 {
+		group.Go(func() error {
+			held, err := stores[n%2].Lock(t.Context(), "x")
+			if err != nil {
+				return err
+			}
+			defer held.Unlock(t.Context())
+			select {
+			case inside <- struct{}{}:
+			default:
+				return fmt.Errorf("two inside")
+			}
+			_, err = stores[n%2].client.Get(t.Context(), "y")
+			<-inside
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+}
+
+func TestHolderStoppedPastItsLeaseCannotWrite(t *testing.T) {
+	t.Parallel()
+	endpoint := devstacktest.Etcd(t)
+	line := newCable(t, endpoint)
+	opts := Options{LockTTL: 2 * time.Second}
+	stopped, other := openStore(t, line.endpoint(), opts), openStore(t, endpoint, opts)
+	old, err := stopped.Lock(t.Context(), "x")
+	require.NoError(t, err)
+	line.setCut(true)
+	begun := time.Now()
+	held, err := other.Lock(t.Context(), "x")
+	require.NoError(t, err)
+	require.Less(t, time.Since(begun), opts.LockTTL+2*time.Second, "delayed by no more than the lease and 2 s")
+	line.setCut(false)
+	write := func(s *Store, h *Held, value string) bool {
+		var ok bool
+		require.Eventually(t, func() bool {
+			resp, err := s.client.Txn(t.Context()).If(h.IsOwner()).Then(clientv3.OpPut("z", value)).Commit()
+			ok = err == nil && resp.Succeeded
+			return err == nil
+		}, patience, 20*time.Millisecond)
+		return ok
+	}
+	require.False(t, write(stopped, old, "old"))
+	require.True(t, write(other, held, "new"))
+	old.Unlock(t.Context())
+	require.True(t, write(other, held, "new"), "the old holder's unlocking frees nothing of the new one's")
+	held.Unlock(t.Context())
+	again, err := stopped.Lock(t.Context(), "x")
+	require.NoError(t, err, "with a new session")
+	again.Unlock(t.Context())
+}
+
+func TestWaiterThatGivesUpLeavesTheQueue(t *testing.T) {
+	endpoint := devstacktest.Etcd(t)
+	a, b, c := openStore(t, endpoint, Options{}), openStore(t, endpoint, Options{}), openStore(t, endpoint, Options{})
+	held, err := a.Lock(t.Context(), "x")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = b.Lock(ctx, "x")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	held.Unlock(t.Context())
+	begun := time.Now()
+	held, err = c.Lock(t.Context(), "x")
+	require.NoError(t, err)
+	require.Less(t, time.Since(begun), 2*time.Second)
+	held.Unlock(t.Context())
+}
