@@ -42,4 +42,3 @@ func BenchmarkFirstServer(b *testing.B) {
 		require.NoError(b, err)
 	}
 }
-

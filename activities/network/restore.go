@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"burrow.dev/burrow/activities"
@@ -149,7 +150,7 @@ func (a *Activities) restoreNames(ctx context.Context, server activities.Server,
 	}
 	defer unlock()
 	users, err := a.records.References(ctx, networkUID, a.host)
-	if err != nil || !containsText(users, server.UID) {
+	if err != nil || !slices.Contains(users, server.UID) {
 		return err
 	}
 	rec, err := a.records.Get(ctx, manifest.KindServer, server.Name)
@@ -177,13 +178,4 @@ func (a *Activities) restoreWire(ctx context.Context, server activities.Server, 
 		return err
 	}
 	return a.wire(ctx, server, p)
-}
-
-func containsText(all []string, wanted string) bool {
-	for _, s := range all {
-		if s == wanted {
-			return true
-		}
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
@@ -146,19 +147,10 @@ func portSettings(p manifest.Port, networkVLAN int) ovsx.PortSettings {
 		return ovsx.PortSettings{Tag: p.VLANs[0]}
 	}
 	trunks := p.VLANs
-	if p.NativeVLAN != 0 && !contains(trunks, p.NativeVLAN) {
+	if p.NativeVLAN != 0 && !slices.Contains(trunks, p.NativeVLAN) {
 		trunks = append([]int{p.NativeVLAN}, trunks...)
 	}
 	return ovsx.PortSettings{Tag: p.NativeVLAN, Trunks: trunks}
-}
-
-func contains(all []int, wanted int) bool {
-	for _, n := range all {
-		if n == wanted {
-			return true
-		}
-	}
-	return false
 }
 
 // setNames registers the server's addresses on one network.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/netip"
+
+	"github.com/vishvananda/netlink"
 )
 
 // Uplinks live in 169.254.0.0/16, which no router forwards and no site uses for its own:
@@ -59,4 +61,29 @@ func overlapsAny(p netip.Prefix, all []netip.Prefix) bool {
 		}
 	}
 	return false
+}
+
+// freeSlot chooses among the slots that neither another network nor the host itself uses.
+func (s *Stack) freeSlot(uid string) (int, error) {
+	others, err := s.states()
+	if err != nil {
+		return 0, err
+	}
+	var taken []netip.Prefix
+	for _, other := range others {
+		if other.Slot >= 0 && other.Network.UID != uid {
+			taken = append(taken, uplinkSubnet(other.Slot))
+		}
+	}
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range addresses {
+		// A whole 169.254.0.0/16 on a device (avahi) leaves room for longer prefixes.
+		if p, ok := prefixOf(a); ok && p.Addr().IsLinkLocalUnicast() {
+			taken = append(taken, netip.PrefixFrom(p.Addr(), max(p.Bits(), 24)).Masked())
+		}
+	}
+	return chooseSlot(uid, taken)
 }

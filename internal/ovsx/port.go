@@ -11,13 +11,13 @@ import (
 
 // Port is a port with its one interface, as OVSDB has them.
 type Port struct {
-	Name     string
-	Bridge   string // only from [Client.Port] and [Client.AwaitPort]
+	Name   string
+	Bridge string // only from [Client.Port] and [Client.AwaitPort]
 	// Userspace tells that the bridge runs on the userspace datapath; as Bridge.
 	Userspace bool
-	Tag      int
-	Trunks   []int
-	VLANMode string
+	Tag       int
+	Trunks    []int
+	VLANMode  string
 	// OFPort is the OpenFlow number; 0 not yet assigned, -1 failed (Error says why).
 	OFPort int
 	// LinkUp tells that the device has a link.

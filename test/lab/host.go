@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -40,14 +41,7 @@ type Host struct {
 	Needs []Need `json:"needs,omitempty"`
 }
 
-func (h Host) has(n Need) bool {
-	for _, need := range h.Needs {
-		if need == n {
-			return true
-		}
-	}
-	return false
-}
+func (h Host) has(n Need) bool { return slices.Contains(h.Needs, n) }
 
 // task is what init gets: the host and what to run in it.
 type task struct {
