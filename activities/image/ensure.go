@@ -32,6 +32,17 @@ func (a *Activities) Ensure(ctx context.Context, in EnsureIn) (EnsureOut, error)
 	}
 	report, stop := heartbeat(ctx)
 	defer stop()
+	if out, there, err := a.atHand(ctx, in.Name); there || err != nil {
+		return out, err
+	}
+	unlock, err := a.store.Lock(ctx, "image "+in.Name)
+	if err != nil {
+		return EnsureOut{}, err
+	}
+	defer unlock()
+	if out, there, err := a.atHand(ctx, in.Name); there || err != nil { // brought meanwhile
+		return out, err
+	}
 	rec, err := a.cfg.Records.Get(ctx, manifest.KindImage, in.Name)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
@@ -39,10 +50,50 @@ func (a *Activities) Ensure(ctx context.Context, in EnsureIn) (EnsureOut, error)
 	case err != nil:
 		return EnsureOut{}, err
 	}
-	if err := ready(rec); err != nil {
+	o, err := recordOrigin(rec)
+	if err != nil {
 		return EnsureOut{}, err
 	}
-	return a.fromRecord(ctx, rec, report)
+	if _, err := a.bring(ctx, in.Name, o, rec.Status.Image.SHA256, report); err != nil {
+		return EnsureOut{}, err
+	}
+	return a.settled(ctx, in.Name)
+}
+
+// atHand gives the copy that the image's record names, if this host has it. An image
+// without a record is not at hand.
+func (a *Activities) atHand(ctx context.Context, name string) (EnsureOut, bool, error) {
+	rec, err := a.cfg.Records.Get(ctx, manifest.KindImage, name)
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		return EnsureOut{}, false, nil
+	case err != nil:
+		return EnsureOut{}, false, err
+	}
+	if err := ready(rec); err != nil {
+		return EnsureOut{}, false, err
+	}
+	dir, err := a.cfg.Libvirt.PoolDir(ctx, a.cfg.Pool)
+	if err != nil {
+		return EnsureOut{}, false, err
+	}
+	img, there, err := a.store.Verified(ctx, "image "+name, dir, rec.Status.Image.SHA256)
+	if err != nil || !there {
+		return EnsureOut{}, false, err
+	}
+	if err := errors.Join(a.register(ctx, img.Volume), a.noteHost(ctx, rec)); err != nil {
+		return EnsureOut{}, false, err
+	}
+	return a.out(img, rec.Status.Image.User), true, nil
+}
+
+// settled is atHand of an image that has just been brought.
+func (a *Activities) settled(ctx context.Context, name string) (EnsureOut, error) {
+	out, there, err := a.atHand(ctx, name)
+	if err == nil && !there {
+		err = errs.NewTransient("image "+name, "ensure", fmt.Errorf("%w: its record or its volume went away", errs.ErrConflict))
+	}
+	return out, err
 }
 
 // ready refuses an image that is still on its way, or has failed.
@@ -58,36 +109,6 @@ func ready(rec manifest.Record) error {
 	return errs.New(errs.Transient, object, "ensure", cause, "follow it: burrow watch image/"+rec.Metadata.Name)
 }
 
-// fromRecord gives the copy that the record names, brought again when this host has none.
-func (a *Activities) fromRecord(ctx context.Context, rec manifest.Record, report imagestore.Report) (EnsureOut, error) {
-	want := rec.Status.Image
-	dir, err := a.cfg.Libvirt.PoolDir(ctx, a.cfg.Pool)
-	if err != nil {
-		return EnsureOut{}, err
-	}
-	img, there, err := a.store.Verified(ctx, "image "+rec.Metadata.Name, dir, want.SHA256)
-	if err != nil {
-		return EnsureOut{}, err
-	}
-	if there {
-		err = a.register(ctx, img.Volume)
-	} else {
-		var o origin
-		if o, err = recordOrigin(rec); err == nil {
-			if _, err = a.bring(ctx, rec.Metadata.Name, o, want.SHA256, report); err == nil {
-				img, _, err = a.store.Verified(ctx, "image "+rec.Metadata.Name, dir, want.SHA256)
-			}
-		}
-	}
-	if err != nil {
-		return EnsureOut{}, err
-	}
-	if err := a.noteHost(ctx, rec); err != nil {
-		return EnsureOut{}, err
-	}
-	return a.out(img, want.User), nil
-}
-
 // fromCatalogue downloads an image that nobody has imported, and records it.
 func (a *Activities) fromCatalogue(ctx context.Context, name string, report imagestore.Report) (EnsureOut, error) {
 	entry, known := catalogue.Find(name)
@@ -100,11 +121,10 @@ func (a *Activities) fromCatalogue(ctx context.Context, name string, report imag
 	if err != nil {
 		return EnsureOut{}, suggestBuild(ctx, name, err)
 	}
-	rec, err := a.record(ctx, name, o, brought)
-	if err != nil {
+	if err := a.record(ctx, name, o, brought); err != nil {
 		return EnsureOut{}, err
 	}
-	return a.fromRecord(ctx, rec, report)
+	return a.settled(ctx, name)
 }
 
 // suggestBuild says that an image whose address cannot be reached can be built here.
@@ -124,10 +144,10 @@ func suggestBuild(ctx context.Context, name string, err error) error {
 }
 
 // record writes the record of an image that came from the catalogue. Whoever was first wins.
-func (a *Activities) record(ctx context.Context, name string, o origin, img Out) (manifest.Record, error) {
+func (a *Activities) record(ctx context.Context, name string, o origin, img Out) error {
 	spec, err := json.Marshal(o.spec())
 	if err != nil {
-		return manifest.Record{}, err
+		return err
 	}
 	rec := manifest.Record{
 		APIVersion: manifest.APIVersion, Kind: manifest.KindImage, Spec: spec,
@@ -142,13 +162,10 @@ func (a *Activities) record(ctx context.Context, name string, o origin, img Out)
 			},
 		},
 	}
-	created, err := a.cfg.Records.Create(ctx, rec)
-	if errors.Is(err, errs.ErrExists) {
-		if created, err = a.cfg.Records.Get(ctx, manifest.KindImage, name); err == nil {
-			err = ready(created)
-		}
+	if _, err := a.cfg.Records.Create(ctx, rec); err != nil && !errors.Is(err, errs.ErrExists) {
+		return err
 	}
-	return created, err
+	return nil
 }
 
 // noteHost notes in the record that this host has a verified copy.

@@ -34,9 +34,7 @@ type facts struct {
 // inspect proves that a file is a disk image that stands alone, first by its own header,
 // then by QEMU's eyes. Everything that is not is Permanent ErrInvalid.
 func inspect(ctx context.Context, object, path string) (facts, error) {
-	refuse := func(cause error) (facts, error) {
-		return facts{}, errs.NewPermanent(object, "verify", cause, "give a complete qcow2 or raw disk image that needs no other file")
-	}
+	refuse := func(cause error) (facts, error) { return facts{}, refusal(object, cause) }
 	f, err := os.Open(path)
 	if err != nil {
 		return facts{}, err
@@ -62,7 +60,7 @@ func inspect(ctx context.Context, object, path string) (facts, error) {
 	case errors.Is(err, exec.ErrNotFound), tool.ExitCode(err) == notFound:
 		return facts{}, errs.NewOperator(object, "verify", err, "apt-get install qemu-utils util-linux")
 	case err != nil:
-		return refuse(err)
+		return facts{}, notAnImage(object, err)
 	case info.Backing != "" || info.Specific.Data.DataFile != "":
 		return refuse(fmt.Errorf("%w: it refers to another file", errs.ErrInvalid))
 	case info.VirtualSize > maxVirtual || info.VirtualSize < minVirtual:
@@ -70,10 +68,24 @@ func inspect(ctx context.Context, object, path string) (facts, error) {
 	}
 	if format == "qcow2" {
 		if err := qemuCheck(ctx, path); err != nil {
-			return refuse(err)
+			return facts{}, notAnImage(object, err)
 		}
 	}
 	return facts{format: format, virtualBytes: info.VirtualSize}, nil
+}
+
+func refusal(object string, cause error) error {
+	return errs.NewPermanent(object, "verify", cause, "give a complete qcow2 or raw disk image that needs no other file")
+}
+
+// notAnImage is what it means that qemu-img did not like the file. That it could not be
+// run at all means nothing.
+func notAnImage(object string, err error) error {
+	var said *tool.Error
+	if !errors.As(err, &said) {
+		return err
+	}
+	return refusal(object, fmt.Errorf("%w: damaged or cut short: %w", errs.ErrInvalid, err))
 }
 
 // bootSector accepts as raw what a BIOS would: whole sectors, and the mark in the first.
@@ -112,10 +124,10 @@ func qemuInfo(ctx context.Context, format, path string) (info qemuImageInfo, err
 // that contradict each other. Leaked clusters are harmless.
 func qemuCheck(ctx context.Context, path string) error {
 	_, err := qemuImg(ctx, "check", "-q", "-f", "qcow2", path)
-	if err != nil && tool.ExitCode(err) != leaksOnly {
-		return fmt.Errorf("%w: damaged or cut short: %w", errs.ErrInvalid, err)
+	if tool.ExitCode(err) == leaksOnly {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // qemuImg runs qemu-img within bounds of memory, time and output, unable to write a file.

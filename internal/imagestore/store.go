@@ -2,6 +2,8 @@ package imagestore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/imagestore/build"
+	"burrow.dev/burrow/internal/imagestore/diskfile"
 )
 
 // Report is told how far a step is: what it does, bytes done, bytes in all (0: unknown).
@@ -51,6 +54,16 @@ func (s *Store) Build(ctx context.Context, distro string, report Report) (build.
 	return build.Build(ctx, build.Options{
 		Dir: s.imagesDir(), Log: s.log, Stage: func(stage string) { report(stage, 0, 0) },
 	}, distro)
+}
+
+// Lock takes the lock of a name, so that callers that want the same image take turns.
+func (s *Store) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	if err := os.MkdirAll(s.locksDir(), 0o700); err != nil {
+		return nil, diskError(name, "lock", err)
+	}
+	sum := sha256.Sum256([]byte(name))
+	unlock, err = diskfile.Lock(ctx, filepath.Join(s.locksDir(), "name-"+hex.EncodeToString(sum[:8])))
+	return unlock, diskError(name, "lock", err)
 }
 
 func (s *Store) imagesDir() string    { return filepath.Join(s.dir, "images") }
