@@ -11,6 +11,7 @@ import (
 
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/imagestore"
+	"burrow.dev/burrow/internal/imagestore/catalogue"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -66,7 +67,11 @@ func (a *Activities) Import(ctx context.Context, in ImportIn) (Out, error) {
 		URL: in.URL, File: in.File, Checksum: in.SHA256, ChecksumURL: in.ChecksumURL,
 		User: in.User, OSName: in.OSName, OSVersion: in.OSVersion,
 	}
-	return a.bring(ctx, in.Name, o, "", report)
+	out, err := a.bring(ctx, in.Name, o, "", report)
+	if e, known := catalogue.Find(in.Name); err != nil && known && e.URL == in.URL {
+		err = suggestBuild(ctx, in.Name, err)
+	}
+	return out, err
 }
 
 // Build makes an image from a distribution's packages and brings it into the pool. It
