@@ -33,7 +33,7 @@ func (a *Activities) releaseFor(ctx context.Context, server activities.Server, p
 		return fmt.Errorf("drop the reference to network/%s: %w", p.Network, err)
 	}
 	if remaining > 0 {
-		return nil
+		return a.stack.DropNames(ctx, p.NetworkUID, server.UID)
 	}
 	return a.takeDown(ctx, p.NetworkUID)
 }

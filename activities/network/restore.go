@@ -133,17 +133,14 @@ func (a *Activities) restoreServer(ctx context.Context, rec manifest.Record) err
 	server := activities.Server{Name: rec.Metadata.Name, UID: rec.Metadata.UID}
 	var failed []error
 	for _, p := range firstOfEach(rec.Status.Ports) {
-		failed = append(failed, a.restoreNames(ctx, server, p.NetworkUID))
-	}
-	for _, p := range rec.Status.Ports {
-		failed = append(failed, a.restoreWire(ctx, server, p))
+		failed = append(failed, a.restoreOn(ctx, server, p.NetworkUID))
 	}
 	return errors.Join(failed...)
 }
 
-// restoreNames registers a server on a network, as its record says now that the network
-// is held: one that is being deleted gets no name.
-func (a *Activities) restoreNames(ctx context.Context, server activities.Server, networkUID string) error {
+// restoreOn restores a server on one network, as its record says now that the network is
+// held: whoever unwires it meanwhile waits, and is not undone.
+func (a *Activities) restoreOn(ctx context.Context, server activities.Server, networkUID string) error {
 	unlock, err := a.networks.lock(ctx, networkUID)
 	if err != nil {
 		return err
@@ -157,15 +154,26 @@ func (a *Activities) restoreNames(ctx context.Context, server activities.Server,
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil
 	}
-	if err != nil || rec.Metadata.UID != server.UID || !wanted(rec) {
+	if err != nil || rec.Metadata.UID != server.UID || !wanted(rec.Status.Phase) {
 		return err
 	}
-	return a.setNamesLocked(ctx, server, networkUID, rec.Status.Ports)
+	failed := []error{a.setNames(ctx, server, networkUID, rec.Status.Ports)}
+	for _, p := range rec.Status.Ports {
+		if p.NetworkUID == networkUID {
+			failed = append(failed, a.restoreWire(ctx, server, p))
+		}
+	}
+	return errors.Join(failed...)
 }
 
-// wanted tells whether a server is to be on its networks.
-func wanted(rec manifest.Record) bool {
-	return rec.Status.Phase != manifest.PhaseDeleting && rec.Status.Phase != manifest.PhaseFailed
+// wanted tells whether a server of that phase is to be on its networks whatever happens.
+// While it is made or deleted, its operation alone wires and unwires it.
+func wanted(phase manifest.Phase) bool {
+	switch phase {
+	case manifest.PhaseProvisioning, manifest.PhaseDeleting, manifest.PhaseFailed:
+		return false
+	}
+	return true
 }
 
 func (a *Activities) restoreWire(ctx context.Context, server activities.Server, p manifest.Port) error {
@@ -177,5 +185,5 @@ func (a *Activities) restoreWire(ctx context.Context, server activities.Server, 
 	if err != nil || index == 0 {
 		return err
 	}
-	return a.wire(ctx, server, p)
+	return a.wirePort(ctx, server, p)
 }

@@ -115,18 +115,33 @@ func TestNetworksThatNobodyHereRefersToStayAway(t *testing.T) {
 	require.NoDirExists(t, s.runDir)
 }
 
-func TestAServerThatIsBeingDeletedGetsNoNameAgain(t *testing.T) {
-	s := newSite(t)
-	net := s.network(t, "db-net", isolated, "")
-	db := s.newGuest(t, "db", net, nil)
-	s.provision(t, db)
-	s.record(db, manifest.PhaseDeleting)
-	_, err := s.Unwire(t.Context(), network.UnwireIn{Server: db.server, Ports: db.ports})
-	require.NoError(t, err)
-	require.NoError(t, s.Restore(t.Context()))
-	owners, err := s.stack.Owners(net.Metadata.UID)
-	require.NoError(t, err)
-	require.Empty(t, owners)
+// TestWhatAnOperationHasUnwiredIsNotWiredAgain: its device is still there, since the domain
+// goes after the wire.
+func TestWhatAnOperationHasUnwiredIsNotWiredAgain(t *testing.T) {
+	for phase, wired := range map[manifest.Phase]bool{
+		manifest.PhaseDeleting: false, manifest.PhaseProvisioning: false, manifest.PhaseFailed: false, manifest.PhaseRunning: true,
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			s := newSite(t)
+			net := s.network(t, "db-net", isolated, "")
+			db := s.newGuest(t, "db", net, nil)
+			s.provision(t, db)
+			s.record(db, phase)
+			_, err := s.Unwire(t.Context(), network.UnwireIn{Server: db.server, Ports: db.ports})
+			require.NoError(t, err)
+			require.NoError(t, s.Restore(t.Context()))
+			owners, err := s.stack.Owners(net.Metadata.UID)
+			require.NoError(t, err)
+			_, err = s.sw.Port(t.Context(), db.port().Device)
+			if wired {
+				require.NoError(t, err)
+				require.Equal(t, []string{db.server.UID}, owners)
+			} else {
+				require.ErrorIs(t, err, errs.ErrNotFound)
+				require.Empty(t, owners)
+			}
+		})
+	}
 }
 
 func TestANewWorkerAdoptsTheNameServerOfTheOld(t *testing.T) {

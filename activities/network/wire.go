@@ -21,25 +21,34 @@ import (
 // Transient: the guest's device is not there yet. Permanent: a port of that name that is
 // neither the server's nor libvirt's for it.
 func (a *Activities) Wire(ctx context.Context, in WireIn) (activities.Nothing, error) {
-	for _, p := range in.Ports {
-		if err := a.wire(ctx, in.Server, p); err != nil {
-			return activities.Nothing{}, err
-		}
-	}
 	for _, p := range firstOfEach(in.Ports) {
-		if err := a.setNames(ctx, in.Server, p.NetworkUID, in.Ports); err != nil {
+		if err := a.wire(ctx, in.Server, p.NetworkUID, in.Ports); err != nil {
 			return activities.Nothing{}, err
 		}
 	}
 	return activities.Nothing{}, nil
 }
 
-func (a *Activities) wire(ctx context.Context, server activities.Server, p manifest.Port) error {
-	unlock, err := a.networks.lock(ctx, p.NetworkUID)
+// wire does it on one network.
+func (a *Activities) wire(ctx context.Context, server activities.Server, networkUID string, ports []manifest.Port) error {
+	unlock, err := a.networks.lock(ctx, networkUID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	for _, p := range ports {
+		if p.NetworkUID != networkUID {
+			continue
+		}
+		if err := a.wirePort(ctx, server, p); err != nil {
+			return err
+		}
+	}
+	return a.setNames(ctx, server, networkUID, ports)
+}
+
+// wirePort does it for one port; whoever calls holds the network's lock, as below.
+func (a *Activities) wirePort(ctx context.Context, server activities.Server, p manifest.Port) error {
 	rec, err := a.settled(ctx, p)
 	if err != nil {
 		return err
@@ -155,15 +164,6 @@ func portSettings(p manifest.Port, networkVLAN int) ovsx.PortSettings {
 
 // setNames registers the server's addresses on one network.
 func (a *Activities) setNames(ctx context.Context, server activities.Server, networkUID string, ports []manifest.Port) error {
-	unlock, err := a.networks.lock(ctx, networkUID)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return a.setNamesLocked(ctx, server, networkUID, ports)
-}
-
-func (a *Activities) setNamesLocked(ctx context.Context, server activities.Server, networkUID string, ports []manifest.Port) error {
 	var names []hostnet.Name
 	for _, p := range ports {
 		if p.NetworkUID != networkUID {
