@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -203,7 +204,25 @@ func (b *builder) publish(ctx context.Context, qcow2 string) (Image, error) {
 	if err := diskfile.Publish(qcow2, img.Path); err != nil {
 		return Image{}, err
 	}
-	return img, diskfile.Publish(mark, b.base()+".json")
+	if err := diskfile.Publish(mark, b.base()+".json"); err != nil {
+		return Image{}, err
+	}
+	b.removeOlder()
+	return img, nil
+}
+
+// removeOlder removes the distribution's images of other recipes: nobody asks for them
+// again. Pools have copies of their own.
+func (b *builder) removeOlder() {
+	files, err := filepath.Glob(filepath.Join(b.Dir, b.distro.Name+"-*"))
+	for _, path := range files {
+		if !strings.HasPrefix(path, b.base()) {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	if err != nil {
+		b.Log.Warn("older images not removed", "dir", b.Dir, "error", err)
+	}
 }
 
 // translate gives a failure its class and its mend.
