@@ -3,6 +3,7 @@ package addresses
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -243,53 +244,65 @@ func TestRoundTripsAreConstant(t *testing.T) {
 	require.ErrorIs(t, err, errs.ErrNoSpace)
 
 	big := p.settle(t, manifest.Subnet{CIDR: "10.16.0.0/16", Gateway: "10.16.0.1"})
-	for fill := 1; fill < 65533; fill += 8191 {
-		fillTo(t, p, big, fill)
-		require.LessOrEqual(t, trips(big, fmt.Sprintf("at%d/eth/0", fill)), int64(most), "a /16 with %d in use", fill)
+	require.LessOrEqual(t, trips(big, "first/eth/0"), int64(most), "first of a /16")
+	p.fill(t, big, func(n int) bool { return n < 1<<15 })
+	require.LessOrEqual(t, trips(big, "middle/eth/0"), int64(most), "middle of a /16")
+	holes := rand.New(rand.NewPCG(1, 2)) // the same holes in every run
+	p.fill(t, big, func(int) bool { return holes.IntN(100) != 0 })
+	for i := range 20 {
+		require.LessOrEqual(t, trips(big, fmt.Sprintf("hole%d/eth/0", i)), int64(most), "a /16 that is 99 %% full with random holes")
 	}
-	fillTo(t, p, big, 65532)
+	p.fill(t, big, func(int) bool { return true })
+	_, err = p.one(t.Context(), big, "late/eth/0")
+	require.ErrorIs(t, err, errs.ErrNoSpace)
+	require.NoError(t, p.Release(t.Context(), big, "hole7/"))
+	p.awaitUnlocked(t, big)
 	require.LessOrEqual(t, trips(big, "last/eth/0"), int64(most), "last of a /16")
 	_, err = p.one(t.Context(), big, "late/eth/0")
 	require.ErrorIs(t, err, errs.ErrNoSpace)
-	// Random holes in a full pool: the cursor is at its end.
-	require.NoError(t, p.Release(t.Context(), big, "bulk/777/", "bulk/31000/", "bulk/64000/"))
-	for i := range 3 {
-		require.LessOrEqual(t, trips(big, fmt.Sprintf("hole%d/eth/0", i)), int64(most))
-	}
 }
 
-// fillTo allocates in batches until a pool holds n addresses besides its gateway.
-func fillTo(t *testing.T, p process, uid string, n int) {
+// fill takes those addresses of a /16 that in chooses and nobody has, as earlier
+// allocations would have.
+func (p process) fill(t *testing.T, uid string, in func(n int) bool) {
 	t.Helper()
-	users, err := p.users(t.Context(), keys{p.store, uid})
+	k := keys{p.store, uid}
+	client := p.store.Client()
+	taken, err := client.Get(t.Context(), k.addrs(), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	require.NoError(t, err)
-	have := -1
-	for _, u := range users {
-		have += u.Count
+	busy := map[string]bool{}
+	for _, kv := range taken.Kvs {
+		busy[string(kv.Key)] = true
 	}
-	if len(users) == usersShown {
-		have = 0
-		all, _, err := p.owners(t.Context(), keys{p.store, uid})
-		require.NoError(t, err)
-		for _, u := range all {
-			have += u.Count
+	gateway := netip.MustParseAddr("10.16.0.1")
+	block := netip.MustParsePrefix("10.16.0.0/24")
+	for n := 0; n < 1<<16; n += 256 {
+		var ops []clientv3.Op
+		count := 0
+		a := block.Addr()
+		for i := range 256 {
+			usable := a != gateway && n+i != 0 && n+i != 1<<16-1
+			key := k.addr(a)
+			if usable && !busy[key] && in(n+i) {
+				ops = append(ops, clientv3.OpPut(key, "{}"))
+				busy[key] = true
+			}
+			if usable && busy[key] {
+				count++
+			}
+			a = a.Next()
 		}
-		have--
-	}
-	var group errgroup.Group
-	group.SetLimit(4)
-	for first := have; first < n; first += 400 {
-		var wants []addrspace.Want
-		for i := first; i < min(first+400, n); i++ {
-			wants = append(wants, addrspace.Want{Owner: fmt.Sprintf("bulk/%d/0", i)})
+		ops = append(ops, clientv3.OpPut(k.count(block), fmt.Sprint(count)))
+		for chunk := range slices.Chunk(ops, etcdstate.MaxOps) {
+			_, err := client.Txn(t.Context()).Then(chunk...).Commit()
+			require.NoError(t, err)
 		}
-		group.Go(func() error { _, err := p.Allocate(t.Context(), uid, wants); return err })
+		block = netip.PrefixFrom(a, 24)
 	}
-	require.NoError(t, group.Wait())
 }
 
 func TestConcurrentProcessesNeverShareAnAddress(t *testing.T) {
-	const processes, goroutines, rounds = 4, 16, 8
+	const processes, goroutines, rounds = 4, 16, 6
 	endpoint := devstacktest.Etcd(t)
 	first := newProcess(t, endpoint, none)
 	uid := first.settle(t, manifest.Subnet{CIDR: "10.0.0.0/25", Gateway: "10.0.0.1"})
@@ -307,33 +320,28 @@ func TestConcurrentProcessesNeverShareAnAddress(t *testing.T) {
 						return err
 					}
 					mu.Lock()
-					if other, taken := owners[got]; taken {
-						mu.Unlock()
+					other, taken := owners[got]
+					owners[got] = owner
+					mu.Unlock()
+					if taken {
 						return fmt.Errorf("%s has two owners: %s and %s", got, other, owner)
 					}
-					owners[got] = owner
-					if r%2 == 0 {
-						delete(owners, got)
-						mu.Unlock()
-						if err := p.Release(t.Context(), uid, owner+"/"); err != nil {
-							return err
-						}
-						continue
+					if r == rounds-1 {
+						return nil
 					}
-					if r > 1 {
-						mu.Unlock()
-						continue
-					}
+					mu.Lock()
+					delete(owners, got)
 					mu.Unlock()
+					if err := p.Release(t.Context(), uid, owner+"/"); err != nil {
+						return err
+					}
 				}
 				return nil
 			})
 		}
 	}
-	err := group.Wait()
-	if err != nil {
-		require.ErrorIs(t, err, errs.ErrNoSpace) // 4*16*4 kept > 125
-	}
+	require.NoError(t, group.Wait())
+	require.Len(t, owners, processes*goroutines)
 	requireConsistent(t, first, uid)
 }
 
