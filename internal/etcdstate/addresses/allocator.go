@@ -56,7 +56,9 @@ func New(store *etcdstate.Store, opts Options) *Allocator {
 
 // Close ends what is being served; waiting callers get an error.
 func (a *Allocator) Close() {
+	a.mu.Lock() // submit starts nothing after it has seen this
 	a.cancel()
+	a.mu.Unlock()
 	a.serving.Wait()
 }
 
