@@ -46,19 +46,7 @@ func newWorker(c client.Client, queue string, wide int, activities map[string]an
 
 // registerWorkflows registers every workflow under its name.
 func registerWorkflows(w worker.WorkflowRegistry) {
-	for name, run := range map[string]any{
-		workflows.NameProvisionServer: workflows.ProvisionServer,
-		workflows.NameDeleteServer:    workflows.DeleteServer,
-		workflows.NamePowerServer:     workflows.PowerServer,
-		workflows.NameCreateNetwork:   workflows.CreateNetwork,
-		workflows.NameDeleteNetwork:   workflows.DeleteNetwork,
-		workflows.NameCreateVolume:    workflows.CreateVolume,
-		workflows.NameDeleteVolume:    workflows.DeleteVolume,
-		workflows.NameCreateImage:     workflows.CreateImage,
-		workflows.NameDeleteImage:     workflows.DeleteImage,
-		workflows.NameApplyDocuments:  workflows.ApplyDocuments,
-		workflows.NameStartNext:       workflows.StartNext,
-	} {
+	for name, run := range workflows.Registered() {
 		w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	}
 }

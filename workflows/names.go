@@ -12,3 +12,20 @@ func StepNames(workflow string) []string {
 	}
 	return nil
 }
+
+// Registered gives every workflow under its registered name.
+func Registered() map[string]any {
+	return map[string]any{
+		NameProvisionServer: ProvisionServer,
+		NameDeleteServer:    DeleteServer,
+		NamePowerServer:     PowerServer,
+		NameCreateNetwork:   CreateNetwork,
+		NameDeleteNetwork:   DeleteNetwork,
+		NameCreateVolume:    CreateVolume,
+		NameDeleteVolume:    DeleteVolume,
+		NameCreateImage:     CreateImage,
+		NameDeleteImage:     DeleteImage,
+		NameApplyDocuments:  ApplyDocuments,
+		NameStartNext:       StartNext,
+	}
+}

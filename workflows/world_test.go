@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/ansible"
@@ -37,12 +38,21 @@ type world struct {
 	fail func(name string, nth int) error
 	seen map[string]int
 	last map[string]any
+	// activities by their names, for a real worker
+	all map[string]any
+}
+
+// register gives a real worker the world's activities.
+func (w *world) register(r worker.ActivityRegistry) {
+	for name, run := range w.all {
+		r.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+	}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
-	w := &world{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, last: map[string]any{}}
+	w := &world{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, last: map[string]any{}, all: map[string]any{}}
 	w.env.SetTestTimeout(time.Minute)
 	answer(w, activities.StateBegin, func(in state.BeginIn) state.BeginOut {
 		return state.BeginOut{Found: true, Record: manifest.Record{Kind: in.Kind, Spec: in.Spec, Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1}}}
@@ -91,7 +101,7 @@ func newWorld(t *testing.T) *world {
 
 // answer registers an activity that records its call and answers with reply.
 func answer[In, Out any](w *world, name string, reply func(In) Out) {
-	w.env.RegisterActivityWithOptions(func(ctx context.Context, in In) (Out, error) {
+	run := func(ctx context.Context, in In) (Out, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.made = append(w.made, name)
@@ -104,7 +114,9 @@ func answer[In, Out any](w *world, name string, reply func(In) Out) {
 			}
 		}
 		return reply(in), nil
-	}, activity.RegisterOptions{Name: name})
+	}
+	w.all[name] = run
+	w.env.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 }
 
 func nothing[In any](w *world, name string) {
