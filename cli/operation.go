@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -144,13 +145,14 @@ func verdict(outcomes []follow.Outcome) error {
 	for _, o := range outcomes {
 		switch {
 		case o.Held:
-			worse(ExitHeld, "%s waits for you: %s. Mend it and `burrow retry %s`, or give up with `burrow abort %s`", o.ID, o.Message, o.ID, o.ID)
+			worse(ExitHeld, "%s waits for you: %s. Mend it and `burrow retry %s`, or give up with `burrow abort %s`",
+				o.ID, strings.TrimPrefix(o.Message, o.ID+": "), o.ID, o.ID)
 		case o.Kind == workflows.NameApplyDocuments && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 			applyVerdict(o, worse)
 		case o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
 			// It only waits for something that is held.
 		case o.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-			worse(ExitFailed, "%s: %s", o.ID, o.Message)
+			worse(ExitFailed, "%s: %s", o.ID, strings.TrimPrefix(o.Message, o.ID+": "))
 		}
 	}
 	if worst == nil {

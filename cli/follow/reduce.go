@@ -191,6 +191,9 @@ func (r *reducer) close(e *historypb.HistoryEvent, at time.Time) {
 		return
 	}
 	r.closed, r.op.Ended = true, at
+	if r.status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return // what did not run was not skipped
+	}
 	for i := range r.op.Steps {
 		if s := &r.op.Steps[i]; s.State == render.Pending {
 			s.State = render.Skipped
