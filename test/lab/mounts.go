@@ -75,7 +75,7 @@ func privateFolders() error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions); err != nil {
 			return fmt.Errorf("mount %s: %w", dir, err)
 		}
 	}
@@ -128,3 +128,7 @@ func replaceFile(path, text string) error {
 	}
 	return nil
 }
+
+// tmpfsOptions give each folder more room than there is memory: pools of sparse volumes
+// are measured by it, and only what guests really write takes any.
+const tmpfsOptions = "mode=755,size=64g"
