@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -15,6 +16,9 @@ import (
 
 // consoleEscape leaves the console: Ctrl-], as telnet and virsh have it.
 const consoleEscape = 0x1d
+
+// leaveTimeout is how long leaving waits for what was typed last to arrive.
+const leaveTimeout = time.Second
 
 // consoleCommand joins the serial console of a server.
 func consoleCommand() *ucli.Command {
@@ -67,7 +71,8 @@ func converse(ctx context.Context, conn net.Conn, in io.Reader, out io.Writer) e
 	// This goroutine may wait for a key when the console has gone; the process ends then.
 	go func() {
 		_, _ = io.Copy(conn, &untilEscape{r: in})
-		_ = conn.Close()
+		_ = conn.(interface{ CloseWrite() error }).CloseWrite() // what was typed still arrives
+		time.AfterFunc(leaveTimeout, func() { _ = conn.Close() })
 	}()
 	_, err := io.Copy(out, conn)
 	if errors.Is(err, net.ErrClosed) {

@@ -78,18 +78,26 @@ func loginArg(c *ucli.Context) (user, name string, rest []string, err error) {
 	return user, name, rest, err
 }
 
-// namesUser reports whether ssh's own arguments say who logs in.
+// sshValued are ssh's flags that take a value.
+const sshValued = "BbcDEeFIiJLlmOoPpQRSWw"
+
+// namesUser reports whether ssh's own arguments, which end where the remote command
+// begins, say who logs in: -l USER or -o User=USER.
 func namesUser(args []string) bool {
-	for i, a := range args {
-		option := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(a, "-o")))
-		if a == "-o" && i+1 < len(args) {
-			option = strings.ToLower(strings.TrimSpace(args[i+1]))
+	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-'; i++ {
+		letters := args[i][1:]
+		at := strings.IndexAny(letters, sshValued)
+		if at < 0 {
+			continue
 		}
-		if strings.HasPrefix(a, "-l") || strings.HasPrefix(a, "-o") && strings.HasPrefix(option, "user=") {
+		value := letters[at+1:]
+		if value == "" && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		option := strings.ToLower(strings.TrimSpace(value))
+		if letters[at] == 'l' || letters[at] == 'o' && strings.HasPrefix(option, "user=") {
 			return true
-		}
-		if !strings.HasPrefix(a, "-") && (i == 0 || !strings.HasPrefix(args[i-1], "-")) {
-			return false // the remote command begins
 		}
 	}
 	return false
