@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +39,8 @@ type host struct {
 	seeds    *seed.Activities
 	guests   *guest.Activities
 	runs     *ansible.Activities
+	// waiting says what the host still waits for before it takes work; "" when ready.
+	waiting atomic.Pointer[string]
 }
 
 // newHost builds the drivers and activities of this host. It asks nothing of libvirt or
@@ -45,7 +49,8 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 	if err := accel.FixPermissions(p.Log); err != nil {
 		p.Log.Warn("/dev/kvm", slog.Any("error", err))
 	}
-	h := &host{parts: p, accel: accel.Detect(ctx, p.Config.Host.Accelerator)}
+	h := &host{parts: p, accel: accel.DetectOnce(ctx, p.Config.Host.Accelerator, filepath.Join(p.Config.DataDir, "accelerator.json"))}
+	h.waits("libvirt and Open vSwitch")
 	p.Log.Info("accelerator", slog.String("accelerator", h.accel.Accelerator), slog.String("reason", h.accel.Reason))
 	h.libvirt = libvirtx.New(p.Config.Host.Libvirt, p.Log)
 	sw := ovsx.New()
@@ -67,9 +72,12 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 
 func (h *host) close() { h.libvirt.Close() }
 
+func (h *host) waits(what string) { h.waiting.Store(&what) }
+
 // serve lends the gateway what only a host has.
 func (h *host) serve(deps *gateway.Deps) {
 	deps.Info.Accelerator, deps.Info.AcceleratorReason = h.accel.Accelerator, h.accel.Reason
+	deps.Waiting = func() string { return *h.waiting.Load() }
 	deps.Dialer, deps.Keys, deps.Consoles, deps.Logs = h.networks, h.keys, h.domains, h.runs.Logs()
 }
 
@@ -85,6 +93,7 @@ func (h *host) run(ctx context.Context) error {
 	defer w.Stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.store.KeepAlive(ctx, h.Config.Host.Name) })
+	group.Go(func() error { return h.announce(ctx) })
 	group.Go(func() error { h.networks.Keep(ctx); return nil })
 	group.Go(func() error { return h.follow(ctx) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
@@ -92,6 +101,28 @@ func (h *host) run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// announce says that the host is ready once its lease is seen: from then on servers may
+// be placed on it.
+func (h *host) announce(ctx context.Context) error {
+	tick := time.NewTicker(announceEvery)
+	defer tick.Stop()
+	for {
+		alive, err := h.store.AliveHosts(ctx)
+		if err == nil && slices.Contains(alive, h.Config.Host.Name) {
+			h.waits("")
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// announceEvery is short: somebody waits for `burrow up`.
+const announceEvery = 50 * time.Millisecond
 
 // prepareEvery is how often a host that is not ready (libvirtd or OVS still starting)
 // tries again.
@@ -107,6 +138,7 @@ func (h *host) prepare(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
+		h.waits(err.Error())
 		h.Log.Warn("host not ready", slog.Any("error", err))
 		select {
 		case <-ctx.Done():

@@ -24,8 +24,9 @@ const (
 	// qemu is the emulator that libvirt starts for x86-64 guests.
 	qemu = "qemu-system-x86_64"
 	// firstWait is for QEMU and its firmware to reach the boot sector: 0.5 s under TCG,
-	// more on a machine that is busy starting everything else.
-	firstWait = 8 * time.Second
+	// more on a machine that is busy starting everything else, and 4 s on a KVM that
+	// emulates each instruction, which is known by then.
+	firstWait = 3 * time.Second
 	// lastWait is for counting to 50 million: 0.05 s where KVM runs the guest's code on
 	// the processor, minutes where it emulates each instruction.
 	lastWait = time.Second

@@ -72,6 +72,7 @@ func Dial(ctx context.Context, cfg config.Gateway) (*Client, error) {
 	c.info = Info{
 		Version: resp.GetVersion(), Host: resp.GetHost(), Accelerator: resp.GetAccelerator(),
 		AcceleratorReason: resp.GetAcceleratorReason(), Roles: resp.GetRoles(), Since: time.UnixMilli(resp.GetSinceUnixMs()),
+		Waiting: resp.GetWaiting(),
 	}
 	return c, nil
 }

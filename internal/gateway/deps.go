@@ -15,7 +15,9 @@ import (
 // Deps is what a server answers from. Records and Blobs are required; a worker without
 // the host role leaves the others nil, and their calls say so.
 type Deps struct {
-	Info     Info
+	Info Info
+	// Waiting gives Info.Waiting as it is now; nil: ready from the start.
+	Waiting  func() string
 	Records  Records
 	Blobs    Blobs
 	Dialer   Dialer
@@ -36,6 +38,8 @@ type Info struct {
 	AcceleratorReason string    `json:"acceleratorReason,omitempty"`
 	Roles             []string  `json:"roles,omitempty"`
 	Since             time.Time `json:"since"`
+	// Waiting says what the worker still waits for before it takes work; empty: it is ready.
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // Records reads the records in etcd.

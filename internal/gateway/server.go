@@ -121,9 +121,12 @@ func (s *Server) finish(method string, err *error) {
 // Info implements the service.
 func (s *Server) Info(context.Context, *gatewaypb.InfoRequest) (*gatewaypb.InfoResponse, error) {
 	in := s.deps.Info
+	if s.deps.Waiting != nil {
+		in.Waiting = s.deps.Waiting()
+	}
 	return &gatewaypb.InfoResponse{
 		Version: in.Version, Host: in.Host, Accelerator: in.Accelerator, AcceleratorReason: in.AcceleratorReason,
-		SinceUnixMs: in.Since.UnixMilli(), Roles: in.Roles,
+		SinceUnixMs: in.Since.UnixMilli(), Roles: in.Roles, Waiting: in.Waiting,
 	}, nil
 }
 

@@ -54,6 +54,9 @@ type DevstackReport struct {
 // else the one in PATH.
 func FindDevstack(asked, self string) (string, error) {
 	if asked != "" {
+		if _, err := os.Stat(asked); err != nil {
+			return "", errs.NewOperator("burrow-devstack", "find", err, "correct --devstack")
+		}
 		return filepath.Abs(asked)
 	}
 	beside := filepath.Join(filepath.Dir(self), "burrow-devstack")
@@ -143,5 +146,8 @@ func (c *Configuration) workerReady(ctx context.Context, _ int) error {
 	if err != nil {
 		return err
 	}
-	return client.Close()
+	if waiting := client.Info().Waiting; waiting != "" {
+		err = fmt.Errorf("burrow worker: waits: %s", waiting)
+	}
+	return errors.Join(err, client.Close())
 }

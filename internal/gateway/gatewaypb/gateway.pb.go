@@ -118,8 +118,10 @@ type InfoResponse struct {
 	// Why it is not KVM, for people.
 	AcceleratorReason string `protobuf:"bytes,4,opt,name=accelerator_reason,json=acceleratorReason,proto3" json:"accelerator_reason,omitempty"`
 	// When this worker started, Unix milliseconds.
-	SinceUnixMs   int64    `protobuf:"varint,5,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
-	Roles         []string `protobuf:"bytes,6,rep,name=roles,proto3" json:"roles,omitempty"`
+	SinceUnixMs int64    `protobuf:"varint,5,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	Roles       []string `protobuf:"bytes,6,rep,name=roles,proto3" json:"roles,omitempty"`
+	// What the worker still waits for before it takes work; empty: it is ready.
+	Waiting       string `protobuf:"bytes,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -194,6 +196,13 @@ func (x *InfoResponse) GetRoles() []string {
 		return x.Roles
 	}
 	return nil
+}
+
+func (x *InfoResponse) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
+	}
+	return ""
 }
 
 type GetRecordRequest struct {
@@ -871,14 +880,15 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\x11burrow.gateway.v1\"\r\n" +
-	"\vInfoRequest\"\xc7\x01\n" +
+	"\vInfoRequest\"\xe1\x01\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12 \n" +
 	"\vaccelerator\x18\x03 \x01(\tR\vaccelerator\x12-\n" +
 	"\x12accelerator_reason\x18\x04 \x01(\tR\x11acceleratorReason\x12\"\n" +
 	"\rsince_unix_ms\x18\x05 \x01(\x03R\vsinceUnixMs\x12\x14\n" +
-	"\x05roles\x18\x06 \x03(\tR\x05roles\":\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\x12\x18\n" +
+	"\awaiting\x18\a \x01(\tR\awaiting\":\n" +
 	"\x10GetRecordRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"(\n" +
