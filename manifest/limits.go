@@ -3,11 +3,14 @@ package manifest
 // Limits on what is read from outside. Each is far above what a person writes and far
 // below what could hurt the machine; every message that refuses something names its limit.
 const (
-	// MaxFileBytes bounds one manifest: a thousand servers fit in it.
-	MaxFileBytes = 1 << 20
+	// MaxFileBytes bounds one manifest: hundreds of servers fit in it.
+	MaxFileBytes = 256 << 10
 	// MaxFileKeys bounds the mapping keys of one manifest, because the YAML parser
 	// compares the keys of a mapping pairwise.
 	MaxFileKeys = 10_000
+	// MaxFileTokens bounds the YAML tokens of one manifest: a token costs far more memory
+	// than the byte it may come from.
+	MaxFileTokens = 100_000
 	// MaxFileDocuments bounds the documents of one manifest.
 	MaxFileDocuments = 1_000
 	// MaxFileProblems bounds the problems reported for one apply.

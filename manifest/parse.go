@@ -79,6 +79,9 @@ func parseTokens(src *source, tokens token.Tokens) (file *ast.File, err error) {
 func checkTokens(src *source, tokens token.Tokens) error {
 	var nesting depth
 	keys, documents := 0, 1
+	if len(tokens) > MaxFileTokens {
+		return &syntaxError{src.at(tokens[MaxFileTokens]), fmt.Sprintf("more than %d YAML tokens in one file, the limit; use several files", MaxFileTokens)}
+	}
 	for _, tk := range tokens {
 		if tk.Type == token.MappingValueType {
 			keys++
@@ -101,14 +104,16 @@ func checkTokens(src *source, tokens token.Tokens) error {
 }
 
 // depth follows nesting over tokens: flow brackets are counted; block levels are the
-// increasing columns at which entries and keys begin. Runs of anchors and tags nest too.
+// increasing columns at which entries and keys begin. What may stand in a row before one
+// value (anchors, tags; inside brackets also dashes, question marks and colons) makes the
+// parser recurse too.
 type depth struct {
 	flow    int
 	columns []int
-	props   int
+	row     int
 }
 
-func (d *depth) of() int { return d.flow + len(d.columns) + d.props }
+func (d *depth) of() int { return d.flow + len(d.columns) + d.row }
 
 func (d *depth) see(tk *token.Token) {
 	switch tk.Type {
@@ -116,27 +121,31 @@ func (d *depth) see(tk *token.Token) {
 		d.flow++
 	case token.SequenceEndType, token.MappingEndType:
 		d.flow = max(d.flow-1, 0)
-	case token.AnchorType, token.TagType:
-		d.props++
-		return
+		d.row = 0
+	case token.CollectEntryType:
+		d.row = 0
+	case token.AnchorType, token.TagType, token.AliasType:
+		d.row++
 	case token.SequenceEntryType, token.MappingKeyType:
-		d.block(tk)
+		d.begin(tk)
 	case token.MappingValueType:
 		if tk.Prev != nil {
-			d.block(tk.Prev)
+			d.begin(tk.Prev)
 		}
 	default:
-		if tk.PreviousType() == token.AnchorType {
-			return // the anchor's name
+		if d.flow == 0 && tk.PreviousType() != token.AnchorType { // not an anchor's name
+			d.row = 0
 		}
 	}
-	d.props = 0
 }
 
-func (d *depth) block(tk *token.Token) {
-	if d.flow > 0 || tk.Position == nil {
+// begin sees the first token of an entry or key.
+func (d *depth) begin(tk *token.Token) {
+	if d.flow > 0 {
+		d.row++
 		return
 	}
+	d.row = 0
 	column := tk.Position.Column
 	for len(d.columns) > 0 && d.columns[len(d.columns)-1] >= column {
 		d.columns = d.columns[:len(d.columns)-1]

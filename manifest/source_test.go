@@ -67,14 +67,18 @@ func TestSourcesThatCannotBeReadSayWhy(t *testing.T) {
 		write(t, dir, "blank.yaml", "# nothing\n---\n"):                               "no documents in it",
 		write(t, dir, "binary.yaml", "a: \x00"):                                       "not a text file in UTF-8",
 		write(t, dir, "latin.yaml", "a: \xe9"):                                        "not a text file in UTF-8",
-		write(t, dir, "large.yaml", strings.Repeat("#\n", MaxFileBytes/2+1)):          "larger than 1024 KiB",
+		write(t, dir, "large.yaml", strings.Repeat("#\n", MaxFileBytes/2+1)):          "larger than 256 KiB",
 		write(t, dir, "keys.yaml", strings.Repeat("k: v\n", MaxFileKeys+1)):           "more than 10000 keys in one file",
 		write(t, dir, "docs.yaml", strings.Repeat("---\na: b\n", MaxFileDocuments+1)): "more than 1000 documents in one file",
-		write(t, dir, "block.yaml", strings.Repeat("- ", 50_000)):                     "nested more than 40 levels deep",
-		write(t, dir, "tags.yaml", strings.Repeat("!!str ", 50_000)):                  "nested more than 40 levels deep",
-		write(t, dir, "anchors.yaml", "a: "+strings.Repeat("&a ", 50_000)):            "nested more than 40 levels deep",
-		write(t, dir, "flow.yaml", strings.Repeat("{a: ", 50_000)):                    "nested more than 40 levels deep",
-		write(t, dir, "explicit.yaml", strings.Repeat("? ", 50_000)):                  "nested more than 40 levels deep",
+		write(t, dir, "block.yaml", strings.Repeat("- ", 30_000)):                     "nested more than 40 levels deep",
+		write(t, dir, "tags.yaml", strings.Repeat("!!str ", 30_000)):                  "nested more than 40 levels deep",
+		write(t, dir, "anchors.yaml", "a: "+strings.Repeat("&a ", 30_000)):            "nested more than 40 levels deep",
+		write(t, dir, "flow.yaml", strings.Repeat("{a: ", 5_000)):                    "nested more than 40 levels deep",
+		write(t, dir, "explicit.yaml", strings.Repeat("? ", 5_000)):                  "nested more than 40 levels deep",
+		write(t, dir, "inflow.yaml", "a: ["+strings.Repeat("- ", 30_000)):             "nested more than 40 levels deep",
+		write(t, dir, "inflow2.yaml", "a: {"+strings.Repeat("a: ", 5_000)):            "not valid YAML",
+		write(t, dir, "aliases.yaml", "a: ["+strings.Repeat("*", 30_000)):             "nested more than 40 levels deep",
+		write(t, dir, "tokens.yaml", "a: ["+strings.Repeat("a,", 60_000)+"]"):         "more than 100000 YAML tokens in one file",
 	} {
 		_, problems := Load(t.Context(), []string{path}, Options{})
 		require.NotEmpty(t, problems, path)
@@ -124,7 +128,7 @@ func TestAManifestFromAURLReadsNoFilesBesideIt(t *testing.T) {
 		require.Contains(t, p.Message, "the manifest came from a URL")
 	}
 	for path, want := range map[string]string{
-		"/page.yaml": "an HTML page", "/large.yaml": "larger than 1024 KiB", "/none.yaml": "404 Not Found", "/loop.yaml": "redirects",
+		"/page.yaml": "an HTML page", "/large.yaml": "larger than 256 KiB", "/none.yaml": "404 Not Found", "/loop.yaml": "redirects",
 	} {
 		_, problems = load(path)
 		require.Len(t, problems, 1)
