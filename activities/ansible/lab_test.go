@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -37,6 +39,9 @@ const runner = "nobody"
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "dial" {
 		os.Exit(dialMain(os.Args[3], os.Args[4]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		os.Exit(workerMain(os.Args[2]))
 	}
 	lab.Main(m)
 }
@@ -146,6 +151,13 @@ func (k keyring) Management(_ context.Context, uid string) (ssh.Signer, error) {
 	return k[uid], nil
 }
 
+// anyKey is a key service with one key for everybody.
+type anyKey struct{}
+
+func (anyKey) Management(context.Context, string) (ssh.Signer, error) {
+	return ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+}
+
 // blobs is the blob store: a folder.
 type blobs struct{ dir string }
 
@@ -216,11 +228,20 @@ func (s *site) bundle(files map[string]string) string {
 		require.NoError(s.t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	var buf bytes.Buffer
-	digest, _, err := bundle.Pack(dir, &buf)
+	_, _, err := bundle.Pack(dir, &buf)
 	require.NoError(s.t, err)
-	require.NoError(s.t, s.blobs.Put(s.t.Context(), "bundles/"+digest[7:]+".tar.zst", &buf))
-	return digest
+	return s.store(buf.Bytes())
 }
+
+// store puts bytes where a bundle is looked for, and gives their digest.
+func (s *site) store(data []byte) string {
+	sum := sha256.Sum256(data)
+	digest := hex.EncodeToString(sum[:])
+	require.NoError(s.t, s.blobs.Put(s.t.Context(), "bundles/"+digest+".tar.zst", bytes.NewReader(data)))
+	return "sha256:" + digest
+}
+
+func line(s ssh.Signer) string { return string(ssh.MarshalAuthorizedKey(s.PublicKey())) }
 
 // in asks for a run of site.yaml out of files on the server db.
 func (s *site) in(files map[string]string) RunIn {
@@ -232,7 +253,7 @@ func (s *site) in(files map[string]string) RunIn {
 		Owner: "server/db", Bundle: s.bundle(files), Ansible: spec,
 		Hosts: []Host{{
 			Server: activities.Server{Name: "db", UID: "uid-db-0001"}, Network: "db-net", Address: "172.16.90.2", Login: "root",
-			HostKeys: []string{string(ssh.MarshalAuthorizedKey(s.guest.hostKey.PublicKey()))},
+			HostKeys: []string{line(s.guest.hostKey)},
 			Labels:   map[string]string{"role": "db"}, Networks: []string{"db-net"}, Image: "debian12",
 		}},
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// hostVars writes h's connection variables into host_vars/<name>/ beside a playbook, where
-// they beat the user's inventory, group_vars and host_vars. Ansible takes host_vars/db/
-// or host_vars/db.yml, never both: a file of the user's moves into the folder, before ours.
-func (f *Folder) hostVars(root *os.Root, playbookDir string, h Host, burrow string) error {
-	dir := path.Join(filepath.ToSlash(playbookDir), "host_vars", h.Name)
+// hostVars writes variables of a host into host_vars/<host>/ beside a playbook, where they
+// beat the user's inventory, group_vars and host_vars. Ansible takes host_vars/db/ or
+// host_vars/db.yml, never both: a file of the user's moves into the folder, before ours.
+func hostVars(root *os.Root, playbookDir, host string, vars map[string]any) error {
+	dir := path.Join(filepath.ToSlash(playbookDir), "host_vars", host)
 	if err := root.MkdirAll(filepath.FromSlash(path.Dir(dir)), 0o755); err != nil {
 		return fmt.Errorf("make %s: %w", path.Dir(dir), err)
 	}
@@ -26,7 +26,7 @@ func (f *Folder) hostVars(root *os.Root, playbookDir string, h Host, burrow stri
 	if err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(f.connection(h, burrow), "", "  ")
+	data, err := json.MarshalIndent(vars, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -56,15 +56,35 @@ func (f *Folder) Prepare(p Play) (*Prepared, error) {
 	}
 	out.inventories = out.sources(root)
 	if !p.SyntaxCheck {
-		for _, pb := range p.Playbooks {
-			for _, h := range p.Hosts {
-				if err := f.hostVars(root, filepath.Dir(pb), h, p.Burrow); err != nil {
-					return nil, errs.NewPermanent("playbook "+pb, "add connection variables", err, "")
-				}
-			}
+		if err := f.writeHostVars(root, p); err != nil {
+			return nil, err
 		}
 	}
 	return out, f.handOver()
+}
+
+// writeHostVars writes the variables of the play's servers, and of this machine: tasks
+// that are delegated to it would make their files in the account's home, and it has none.
+func (f *Folder) writeHostVars(root *os.Root, p Play) error {
+	vars := map[string]map[string]any{}
+	for _, local := range []string{"localhost", "127.0.0.1"} {
+		vars[local] = map[string]any{"ansible_remote_tmp": f.Path("work", "tmp")}
+	}
+	for _, h := range p.Hosts {
+		vars[h.Name] = f.connection(h, p.Burrow)
+	}
+	dirs := map[string]bool{}
+	for _, pb := range p.Playbooks {
+		dirs[filepath.Dir(pb)] = true
+	}
+	for dir := range dirs {
+		for host, v := range vars {
+			if err := hostVars(root, dir, host, v); err != nil {
+				return errs.NewPermanent("playbook folder "+dir, "add connection variables", err, "")
+			}
+		}
+	}
+	return nil
 }
 
 // checkFiles sees that what the manifest names is in the bundle, and decides nothing that is burrow's.

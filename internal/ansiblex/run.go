@@ -201,20 +201,27 @@ func (w *watch) outcome(proc *process, p *Prepared, out, errOut *stream) (Outcom
 	return o, nil
 }
 
-// complaint is what Ansible says is wrong: from its first "ERROR!" on, or its last words.
-// Paths are those of the user's folder, not of the run's.
+// markers begin what Ansible says when it gives up: on a playbook, on its arguments.
+var markers = []string{"ERROR! ", "ansible-playbook: error: "}
+
+// complaint is what Ansible says is wrong: from its first marker on, or its last words.
 func complaint(f *Folder, code int, texts ...[]byte) string {
 	for _, t := range texts {
-		s := strings.ReplaceAll(string(t), f.Bundle()+"/", "")
-		if i := strings.Index(s, "ERROR!"); i >= 0 {
-			return plaintext.Text(strings.TrimPrefix(s[i:], "ERROR! "), maxMessage)
+		for _, m := range markers {
+			if _, after, found := strings.Cut(string(t), m); found {
+				return plaintext.Text(f.hidePaths(after), maxMessage)
+			}
 		}
 	}
 	for _, t := range texts {
-		s := strings.TrimSpace(strings.ReplaceAll(string(t), f.Bundle()+"/", ""))
-		if s != "" {
+		if s := strings.TrimSpace(f.hidePaths(string(t))); s != "" {
 			return plaintext.Text(s[max(0, len(s)-maxMessage/2):], maxMessage)
 		}
 	}
 	return fmt.Sprintf("ansible-playbook ended with %d and no message", code)
+}
+
+// hidePaths gives paths as the user knows them: those of the run are gone when they are read.
+func (f *Folder) hidePaths(s string) string {
+	return strings.NewReplacer(f.Bundle()+"/", "", f.Bundle(), ".", f.Path("work", "home"), "~", f.Dir, "(run)").Replace(s)
 }
