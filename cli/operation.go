@@ -85,6 +85,10 @@ func busy(ctx context.Context, c client.Client, ref string) error {
 			}
 		}
 	}
+	if p.Held != "" {
+		return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is held%s, and waits for you: %s. Go on: burrow retry %s. Give up: burrow abort %s",
+			ref, where, strings.TrimPrefix(p.Held, ref+": "), ref, ref)}
+	}
 	return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is busy: %s%s, started %s ago. Follow: burrow watch %s. Cancel it: burrow cancel %s",
 		ref, kind, where, time.Since(since).Round(time.Second), ref, ref)}
 }

@@ -10,6 +10,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 
+	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/cli/render"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
@@ -97,6 +98,9 @@ func (r *reducer) step(name string) *render.Step {
 
 func (r *reducer) scheduled(e *historypb.HistoryEvent, at time.Time) {
 	a := e.GetActivityTaskScheduledEventAttributes()
+	if a.GetActivityType().GetName() == activities.StateHold {
+		return // it writes down how the step ended, and is no part of it
+	}
 	var summary string
 	// A summary that cannot be read is as good as none.
 	_ = converter.GetDefaultDataConverter().FromPayload(e.GetUserMetadata().GetSummary(), &summary)

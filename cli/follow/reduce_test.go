@@ -1,0 +1,87 @@
+package follow
+
+import (
+	"path/filepath"
+	"testing"
+
+	"os"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+
+	"burrow.dev/burrow/cli/render"
+)
+
+// replayed reads a recorded history into a view; upTo < 0: all of it.
+func replayed(t *testing.T, name string, upTo func(*historypb.HistoryEvent) bool) *reducer {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "workflows", "testdata", "histories", name))
+	require.NoError(t, err)
+	defer f.Close()
+	h, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
+	require.NoError(t, err)
+	r := newReducer("server/db")
+	for _, e := range h.Events {
+		r.apply(e)
+		if upTo != nil && upTo(e) {
+			break
+		}
+	}
+	return r
+}
+
+func states(r *reducer) map[string]render.State {
+	m := map[string]render.State{}
+	for _, s := range r.op.Steps {
+		m[s.Name] = s.State
+	}
+	return m
+}
+
+func TestASuccessShowsEveryStepDone(t *testing.T) {
+	r := replayed(t, "v0.1-provision-success.json", nil)
+	require.Equal(t, render.Done, r.op.State)
+	for name, state := range states(r) {
+		require.Equal(t, render.Done, state, name)
+	}
+}
+
+func TestStepsThatHadNothingToDoAreSkipped(t *testing.T) {
+	s := states(replayed(t, "v0.1-provision-no-playbook-no-keys.json", nil))
+	require.Equal(t, render.Skipped, s["run playbook"])
+	require.Equal(t, render.Skipped, s["fetch auth keys"])
+	require.Equal(t, render.Done, s["finish"])
+}
+
+func TestAHoldShowsTheStepThatWaitsAndWhy(t *testing.T) {
+	held := false
+	r := replayed(t, "v0.1-provision-hold-retry.json", func(e *historypb.HistoryEvent) bool {
+		up := e.GetUpsertWorkflowSearchAttributesEventAttributes().GetSearchAttributes().GetIndexedFields()["BurrowNeedsAttention"]
+		held = held || string(up.GetData()) == "true"
+		return held
+	})
+	require.True(t, held)
+	require.True(t, r.held)
+	require.Equal(t, render.Held, r.op.State)
+	require.Equal(t, render.Held, states(r)["run playbook"])
+	require.Contains(t, r.op.Message, "no luck")
+}
+
+func TestAfterARetryTheStepIsDoneAndItsErrorGone(t *testing.T) {
+	r := replayed(t, "v0.1-provision-hold-retry.json", nil)
+	require.Equal(t, render.Done, states(r)["run playbook"])
+	require.Empty(t, r.step("run playbook").LastError)
+	require.False(t, r.held)
+}
+
+func TestAFailureShowsItsReasonAndWhatItNeverReachedStaysPending(t *testing.T) {
+	r := replayed(t, "v0.1-provision-permanent.json", nil)
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, r.status)
+	require.Contains(t, r.op.Message, "seed.Write: no luck")
+	s := states(r)
+	require.Equal(t, render.Failed, s["write seed"])
+	require.Equal(t, render.Pending, s["run playbook"])
+	require.Equal(t, render.Undone, s["undo"])
+}
