@@ -3,8 +3,6 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 
 	"burrow.dev/burrow/activities"
@@ -19,22 +17,23 @@ import (
 // as right after a reboot as after a restart of the worker.
 func (h *host) restore(ctx context.Context) error {
 	if err := h.networks.Restore(ctx); err != nil {
-		return fmt.Errorf("restore networks: %w", err)
+		// One network that cannot be (a foreign bridge has its name, say) must not keep the
+		// others' servers down; Keep tries it again and again.
+		h.Log.Error("networks not all restored", slog.Any("error", err))
 	}
 	servers, err := h.store.List(ctx, manifest.KindServer)
 	if err != nil {
 		return err
 	}
-	var failed []error
 	for _, rec := range servers {
 		if !h.shouldRun(rec) {
 			continue
 		}
 		if err := h.bringUp(ctx, rec); err != nil {
-			failed = append(failed, fmt.Errorf("server/%s: %w", rec.Metadata.Name, err))
+			h.Log.Error("server not started", slog.String("server", rec.Metadata.Name), slog.Any("error", err))
 		}
 	}
-	return errors.Join(failed...)
+	return nil
 }
 
 // shouldRun reports whether a server belongs on this host and is not off on purpose. A
