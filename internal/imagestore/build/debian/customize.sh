@@ -50,3 +50,6 @@ run cloud-init clean --logs
 find "$root/var/log" -type f -delete
 rm -rf "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb "$root"/var/cache/ldconfig/aux-cache "$root"/tmp/* "$root"/var/tmp/*
 find "$root/var/lib/apt/lists" -type f -delete
+# Old, so that nobody (Ansible's cache_valid_time, say) takes the empty lists for fresh ones.
+touch -d @0 "$root/var/lib/apt/lists"
+rm -f "$root/var/lib/apt/periodic/update-success-stamp"
