@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -121,6 +122,17 @@ func TestAliasBombIsRefusedQuicklyAndWithLittleMemory(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Less(t, elapsed, time.Second)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
+}
+
+func TestProblemsAreAListInJSON(t *testing.T) {
+	_, problems := Check(t.Context(), []string{filepath.Join("testdata", "cases", "invalid", "unknown-field.yaml")}, Options{}, world())
+	data, err := json.Marshal(problems)
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"file":"testdata/cases/invalid/unknown-field.yaml","line":9,"column":3,"object":"server/typo","path":"spec.networkInterfaces",
+		"message":"unknown field","next":"did you mean networkInterface?","excerpt":"  networkInterfaces:"}]`, string(data))
+	data, err = json.Marshal(Problems(nil))
+	require.NoError(t, err)
+	require.Equal(t, "[]", string(data))
 }
 
 func golden(t *testing.T, path, got string) {

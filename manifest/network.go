@@ -63,7 +63,7 @@ func (d *decoder) olderForm(in networkInput) []subnetInput {
 
 // subnet gives canonical text; whatever cannot be read is complained about and left out.
 func (d *decoder) subnet(path string, in subnetInput) Subnet {
-	out := Subnet{CIDR: in.CIDR, Gateway: in.Gateway, Range: in.Range, Reserved: in.Reserved}
+	out := Subnet(in)
 	if in.CIDR == "" || !d.doc.sound(path+".cidr") {
 		return out
 	}

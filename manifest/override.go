@@ -44,9 +44,7 @@ func parseOverride(text string) (*override, error) {
 			return nil, fmt.Errorf("%s is not a field's path", quote(parts[3]))
 		}
 		o.path = append(o.path, found[1])
-		for _, index := range indexPattern.FindAllString(found[2], -1) {
-			o.path = append(o.path, index)
-		}
+		o.path = append(o.path, indexPattern.FindAllString(found[2], -1)...)
 	}
 	return o, nil
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -77,6 +78,14 @@ func (ps Problems) Err() error {
 		return nil
 	}
 	return ps
+}
+
+// MarshalJSON gives a list, an empty one too.
+func (ps Problems) MarshalJSON() ([]byte, error) {
+	if ps == nil {
+		ps = Problems{}
+	}
+	return json.Marshal([]Problem(ps))
 }
 
 func (ps Problems) sort() {

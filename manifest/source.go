@@ -176,9 +176,12 @@ func (r *reader) client() *http.Client {
 	if r.opts.HTTP != nil {
 		return r.opts.HTTP
 	}
-	return &http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+	return &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
 			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		if via[0].URL.Scheme == "https" && next.URL.Scheme != "https" {
+			return errors.New("redirected from https to " + next.URL.Scheme)
 		}
 		return nil
 	}}

@@ -81,7 +81,11 @@ func (v *validator) exists(kind Kind, name string) bool {
 
 // reference reports what a field names and nobody has.
 func (v *validator) reference(doc *Document, path string, kind Kind, name, next string) {
-	if name == "" || v.exists(kind, name) {
+	if name == "" {
+		return
+	}
+	if v.exists(kind, name) {
+		v.usable(doc, path, kind, name)
 		return
 	}
 	if near := nearest(name, v.names(kind)); near != "" {
@@ -90,6 +94,20 @@ func (v *validator) reference(doc *Document, path string, kind Kind, name, next 
 		next += " (burrow was not asked what exists: no gateway answered)"
 	}
 	v.complain(doc, path, fmt.Sprintf("%s %s is neither in this apply nor known", kind.Word(), quote(name)), next)
+}
+
+// usable reports a reference to what is known but has failed, or is on its way out.
+func (v *validator) usable(doc *Document, path string, kind Kind, name string) {
+	record, ok := v.known.Lookup(kind, name)
+	if !ok || v.set.Find(kind, name) != nil {
+		return
+	}
+	switch record.Status.Phase {
+	case PhaseFailed:
+		v.complain(doc, path, fmt.Sprintf("%s %s has failed", kind.Word(), quote(name)), "apply it again, in this apply or before it")
+	case PhaseDeleting:
+		v.complain(doc, path, fmt.Sprintf("%s %s is being deleted", kind.Word(), quote(name)), "wait until it is gone, and declare it anew")
+	}
 }
 
 // names are all that a reference of a kind could have meant.

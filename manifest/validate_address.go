@@ -29,13 +29,16 @@ func (v *validator) addresses() {
 	}
 }
 
-// knownAddresses are those of servers that this apply does not declare anew.
+// others are the known servers that hold resources and are not declared anew by this apply.
+func (v *validator) others() []Record {
+	return slices.DeleteFunc(v.known.Each(KindServer), func(record Record) bool {
+		return record.Status.Phase == PhaseFailed || v.set.Find(KindServer, record.Metadata.Name) != nil
+	})
+}
+
 func (v *validator) knownAddresses() map[spot]string {
 	taken := map[spot]string{}
-	for _, record := range v.known.Each(KindServer) {
-		if v.set.Find(KindServer, record.Metadata.Name) != nil {
-			continue
-		}
+	for _, record := range v.others() {
 		holder := Ref(KindServer, record.Metadata.Name)
 		for _, port := range record.Status.Ports {
 			for _, text := range port.Addresses {
@@ -125,11 +128,9 @@ func (v *validator) nextHops(doc *Document, path string, nic NIC) {
 // macs: a MAC that a user gives is on one NIC only.
 func (v *validator) macs() {
 	taken := map[string]string{}
-	for _, record := range v.known.Each(KindServer) {
-		if v.set.Find(KindServer, record.Metadata.Name) == nil {
-			for _, port := range record.Status.Ports {
-				taken[port.MAC] = Ref(KindServer, record.Metadata.Name)
-			}
+	for _, record := range v.others() {
+		for _, port := range record.Status.Ports {
+			taken[port.MAC] = Ref(KindServer, record.Metadata.Name)
 		}
 	}
 	for _, doc := range v.set.Documents {

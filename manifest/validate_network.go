@@ -27,6 +27,9 @@ func (v *validator) networks() {
 	v.segments = map[string]segment{}
 	var standing []segment
 	for _, record := range v.known.Each(KindNetwork) {
+		if record.Status.Phase == PhaseFailed {
+			continue // has no resources
+		}
 		s := segmentOfRecord(record)
 		v.segments[s.name] = s
 		if v.set.Find(KindNetwork, s.name) == nil {
