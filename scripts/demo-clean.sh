@@ -24,7 +24,15 @@ if $burrow status > /dev/null 2>&1; then
       rm -rf "$state"
       exit 0
     fi
-    $burrow down --purge
+    gone network host-bridge
+    $burrow down
+    if [ -f "$state/data" ]; then
+      virsh -q -c qemu:///system pool-destroy burrow || true
+      virsh -q -c qemu:///system pool-undefine burrow || true
+      rm -rf /var/lib/burrow
+    fi
+    if [ -f "$state/user" ]; then userdel burrow-ansible; fi
+    if [ -f "$state/group" ]; then groupdel burrow; fi
   fi
 fi
 if [ -f "$state/started" ]; then
@@ -34,4 +42,4 @@ if [ -f "$state/started" ]; then
   done
 fi
 rm -rf "$state"
-echo "the demo is gone"
+echo "the demo is gone; /var/cache/burrow keeps the image for the next one, and net.ipv4.ip_forward stays as it is"

@@ -18,6 +18,10 @@ scripts/host-services.sh "$state/started"
 
 say "burrow up"
 if ! $burrow status > /dev/null 2>&1; then
+  # What is not there yet is the demo's, and goes with it.
+  [ -d /var/lib/burrow ] || touch "$state/data"
+  getent group burrow > /dev/null || touch "$state/group"
+  getent passwd burrow-ansible > /dev/null || touch "$state/user"
   $burrow up --detach
   touch "$state/up"
 else
