@@ -6,21 +6,15 @@ import (
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/place"
 	"burrow.dev/burrow/activities/volume"
-	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
-// DeleteVolume deletes a volume and its data. One that is attached is refused.
+// DeleteVolume deletes a volume and its data. One that is attached is refused by the first step.
 func DeleteVolume(ctx workflow.Context, in DeleteIn) error {
 	r := &removal{kind: manifest.KindVolume, in: in}
 	body := sequence{
 		step{stepRecord, r.record},
 		step{"delete volume", func(ctx workflow.Context) error {
-			v := r.rec.Status.Volume
-			if v != nil && v.AttachedTo != "" {
-				return errs.NewPermanent("volume/"+in.Name, "delete", errs.Reason("it is attached to %s", v.AttachedTo),
-					"delete "+v.AttachedTo+" first: its data stays in the volume")
-			}
 			if r.missing() || r.rec.Status.Host == "" {
 				return nil
 			}
