@@ -172,6 +172,8 @@ func nic(server activities.Server, p manifest.Port, userspace bool) libvirtxml.D
 		VLan:   vlans(p),
 		Target: &libvirtxml.DomainInterfaceTarget{Dev: p.Device},
 		Model:  &libvirtxml.DomainInterfaceModel{Type: "virtio"},
+		// Servers boot from their disk: a boot ROM on each NIC would only cost seconds.
+		ROM: &libvirtxml.DomainROM{Enabled: "no"},
 	}
 	if p.MTU > 0 {
 		out.MTU = &libvirtxml.DomainInterfaceMTU{Size: uint(p.MTU)}
