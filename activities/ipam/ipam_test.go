@@ -248,6 +248,16 @@ func TestOverlapInOneRoutingDomainIsRefused(t *testing.T) {
 	s.network(t, "d", manifest.NetworkSpec{Mode: manifest.ModeIsolated, Subnets: subnet})
 }
 
+func TestDefaultBridgeIsTheNetworksOwnAndAnAskedOneMayBeShared(t *testing.T) {
+	s := newSite(t, devstacktest.Etcd(t))
+	shared := manifest.NetworkSpec{Mode: manifest.ModeIsolated, BridgeName: manifest.BridgeName("own")}
+	require.Equal(t, "br-own", s.network(t, "first", shared).Status.Network.Bridge)
+	require.Equal(t, "br-own", s.network(t, "second", shared).Status.Network.Bridge)
+	own := s.network(t, "own", shared).Status.Network.Bridge
+	require.NotEqual(t, "br-own", own)
+	require.LessOrEqual(t, len(own), 15)
+}
+
 func TestForgetNetworkNamesItsUsers(t *testing.T) {
 	s := newSite(t, devstacktest.Etcd(t))
 	net := s.network(t, "a", manifest.NetworkSpec{Mode: manifest.ModeNAT})

@@ -153,11 +153,13 @@ func overlapping(prefix netip.Prefix, others []addrspace.Entry, modes func(manif
 }
 
 // settleBridge gives the bridge that was asked for, which others may share (VLANs keep
-// them apart), or one of the network's own. Shortened names of two networks may be equal:
-// then the name is shortened with the uid.
+// them apart), or one of the network's own. A manifest without a bridgeName comes with the
+// default filled in, and shortened names of two networks may be equal: then the uid is
+// shortened instead.
 func settleBridge(object string, in SettleNetworkIn, others []addrspace.Entry) (string, error) {
-	if in.Spec.BridgeName != "" {
-		return in.Spec.BridgeName, nil
+	asked := in.Spec.BridgeName
+	if asked != "" && (in.Spec.Mode == manifest.ModeBridge || asked != manifest.BridgeName(in.Name)) {
+		return asked, nil
 	}
 	if in.Spec.Mode == manifest.ModeBridge {
 		return "", errs.NewPermanent(object, "settle", fmt.Errorf("%w: mode bridge without bridgeName", errs.ErrInvalid), "name the host's bridge in spec.bridgeName")
