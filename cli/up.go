@@ -35,6 +35,10 @@ func upCommand() *ucli.Command {
 			&ucli.IntFlag{Name: "temporal-port", Usage: fmt.Sprintf("`PORT` of Temporal on loopback (default: that of last time, else %d)", installation.DefaultTemporalPort)},
 			&ucli.IntFlag{Name: "ui-port", Usage: fmt.Sprintf("`PORT` of the Web UI on loopback (default: that of last time, else %d)", installation.DefaultWebUIPort)},
 			&ucli.IntFlag{Name: "etcd-port", Usage: fmt.Sprintf("`PORT` of etcd on loopback (default: that of last time, else %d)", installation.DefaultEtcdPort)},
+			&ucli.StringFlag{Name: "host-name", Usage: "`NAME` of this hypervisor (default: the machine's host name)"},
+			&ucli.StringFlag{Name: "accelerator", Usage: "`NAME`: auto tests KVM by booting, kvm and tcg force one (default: that of last time, else auto)"},
+			&ucli.StringFlag{Name: "keys-ca", Usage: "`FILE` of authorities trusted for login key servers besides the system's", TakesFile: true},
+			&ucli.BoolFlag{Name: "keys-allow-private", Usage: "accept login key servers at private and loopback addresses"},
 			&ucli.StringFlag{Name: "devstack", Usage: "`PATH` of burrow-devstack (default: beside burrow, else in PATH)", TakesFile: true},
 			&ucli.IntFlag{Name: announceFlag, Hidden: true},
 		},
@@ -97,8 +101,11 @@ func runUp(c *ucli.Context, folder installation.Folder) error {
 
 // configure writes the configuration and gives the supervisor its parts.
 func configure(c *ucli.Context, folder installation.Folder, s *supervise.Supervisor) (*installation.Configuration, int, error) {
-	ports := installation.Ports{Temporal: c.Int("temporal-port"), WebUI: c.Int("ui-port"), Etcd: c.Int("etcd-port")}
-	conf, err := installation.Configure(c.Context, folder, ports, installation.SystemAccounts{})
+	settings, err := settingsOf(c)
+	if err != nil {
+		return nil, 0, err
+	}
+	conf, err := installation.Configure(c.Context, folder, settings, installation.SystemAccounts{})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -116,6 +123,27 @@ func configure(c *ucli.Context, folder installation.Folder, s *supervise.Supervi
 	}
 	gid, _, err := installation.SystemAccounts{}.EnsureGroup(c.Context, config.Group)
 	return conf, gid, err
+}
+
+// settingsOf reads the flags that end up in the configuration.
+func settingsOf(c *ucli.Context) (installation.Settings, error) {
+	settings := installation.Settings{
+		Ports:       installation.Ports{Temporal: c.Int("temporal-port"), WebUI: c.Int("ui-port"), Etcd: c.Int("etcd-port")},
+		HostName:    c.String("host-name"),
+		Accelerator: c.String("accelerator"),
+	}
+	if c.IsSet("keys-allow-private") {
+		allow := c.Bool("keys-allow-private")
+		settings.KeysAllowPrivate = &allow
+	}
+	if c.IsSet("keys-ca") {
+		path, err := filepath.Abs(c.String("keys-ca"))
+		if err != nil {
+			return settings, errs.NewPermanent("certificate authorities "+c.String("keys-ca"), "find", err, "")
+		}
+		settings.KeysCA = path
+	}
+	return settings, nil
 }
 
 // superviseUntilStopped runs the parts, and beside them renews certificates.

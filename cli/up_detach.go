@@ -74,7 +74,11 @@ func detach(c *ucli.Context, folder installation.Folder) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("burrow up: find this program: %w", err), told.Close())
 	}
-	background := exec.Command(self, backgroundArgs(c, folder)...)
+	devstack, err := installation.FindDevstack(c.String("devstack"), self) // relative paths mean this working folder
+	if err != nil {
+		return errors.Join(err, told.Close())
+	}
+	background := exec.Command(self, append(backgroundArgs(c, folder), "--devstack="+devstack)...)
 	background.Dir = "/"
 	background.Stdout, background.Stderr = log, log
 	background.ExtraFiles = []*os.File{told} // file descriptor 3
@@ -108,11 +112,18 @@ func detach(c *ucli.Context, folder installation.Folder) error {
 
 // backgroundArgs repeats the flags of this command.
 func backgroundArgs(c *ucli.Context, folder installation.Folder) []string {
-	args := []string{"up", "--data-dir", string(folder), "--" + announceFlag, "3"}
-	for _, name := range []string{"temporal-port", "ui-port", "etcd-port", "devstack"} {
-		if c.IsSet(name) {
-			args = append(args, "--"+name, fmt.Sprint(c.Value(name)))
+	args := []string{"up", "--data-dir=" + string(folder), "--" + announceFlag + "=3"}
+	for _, name := range []string{"temporal-port", "ui-port", "etcd-port", "host-name", "accelerator", "keys-ca", "keys-allow-private"} {
+		if !c.IsSet(name) {
+			continue
 		}
+		value := fmt.Sprint(c.Value(name))
+		if name == "keys-ca" {
+			if absolute, err := filepath.Abs(value); err == nil { // relative paths mean this working folder
+				value = absolute
+			}
+		}
+		args = append(args, "--"+name+"="+value)
 	}
 	return args
 }

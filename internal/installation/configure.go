@@ -37,6 +37,19 @@ type Ports struct {
 	Temporal, WebUI, Etcd int
 }
 
+// Settings are what somebody asked for; zero fields leave what worker.json says.
+type Settings struct {
+	Ports
+	// HostName of this hypervisor. It cannot be changed later: servers are placed by it.
+	HostName string
+	// Accelerator is "kvm", "tcg", or "auto", which tests KVM by booting.
+	Accelerator string
+	// KeysCA is an absolute path; see config.Keys.
+	KeysCA string
+	// KeysAllowPrivate, see config.Keys; nil leaves it.
+	KeysAllowPrivate *bool
+}
+
 // Configuration is what was written.
 type Configuration struct {
 	Folder Folder
@@ -49,8 +62,8 @@ type Configuration struct {
 
 // Configure makes accounts, certificates and the master key where they are missing,
 // and writes client.json and worker.json. What an administrator may have edited stays:
-// the host part of worker.json, its blobs, its etcd prefix. Hold the folder's lock.
-func Configure(ctx context.Context, folder Folder, ports Ports, accounts Accounts) (*Configuration, error) {
+// the host and keys parts of worker.json, its blobs, its etcd prefix. Hold the folder's lock.
+func Configure(ctx context.Context, folder Folder, settings Settings, accounts Accounts) (*Configuration, error) {
 	gid, said, err := ensureAccounts(ctx, accounts)
 	if err != nil {
 		return nil, err
@@ -60,7 +73,10 @@ func Configure(ctx context.Context, folder Folder, ports Ports, accounts Account
 	if err := errors.Join(readJSON(folder.ClientFile(), &client), readJSON(folder.WorkerFile(), &worker)); err != nil {
 		return nil, err
 	}
-	c := &Configuration{Folder: folder, Ports: ports.orThose(client, worker), Said: said}
+	c := &Configuration{Folder: folder, Ports: settings.orThose(client, worker), Said: said}
+	if err := settings.apply(&worker); err != nil {
+		return nil, err
+	}
 	if err := c.fill(client, worker); err != nil {
 		return nil, err
 	}
@@ -117,6 +133,37 @@ func (c *Configuration) fill(client config.Client, worker config.Worker) error {
 	fallback(&worker.Host.Pool, defaultPool)
 	fallback(&worker.Host.CacheDir, defaultCacheDir)
 	c.Client, c.Worker = client, worker
+	return nil
+}
+
+// apply writes what was asked for into what was there.
+func (s Settings) apply(worker *config.Worker) error {
+	object := "host " + worker.Host.Name
+	if s.HostName != "" && worker.Host.Name != "" && s.HostName != worker.Host.Name {
+		return errs.NewPermanent(object, "rename to "+s.HostName, errs.Reason("%w: servers are placed by this name", errs.ErrInvalid),
+			"leave out --host-name, or begin with another --data-dir")
+	}
+	if s.HostName != "" {
+		worker.Host.Name = s.HostName
+	}
+	switch s.Accelerator {
+	case "":
+	case "auto":
+		worker.Host.Accelerator = ""
+	case "kvm", "tcg":
+		worker.Host.Accelerator = s.Accelerator
+	default:
+		return errs.NewPermanent("accelerator "+s.Accelerator, "configure", errs.Reason("%w: there is none of this name", errs.ErrInvalid), "--accelerator auto, kvm or tcg")
+	}
+	if s.KeysCA != "" {
+		if _, err := os.Stat(s.KeysCA); err != nil {
+			return errs.NewOperator("certificate authorities "+s.KeysCA, "read", err, "correct --keys-ca")
+		}
+		worker.Keys.CA = s.KeysCA
+	}
+	if s.KeysAllowPrivate != nil {
+		worker.Keys.AllowPrivate = *s.KeysAllowPrivate
+	}
 	return nil
 }
 

@@ -29,7 +29,7 @@ func configure(t *testing.T, dir string, ports installation.Ports) *installation
 	t.Helper()
 	folder, err := installation.OpenFolder(dir)
 	require.NoError(t, err)
-	c, err := installation.Configure(t.Context(), folder, ports, accounts{})
+	c, err := installation.Configure(t.Context(), folder, installation.Settings{Ports: ports}, accounts{})
 	require.NoError(t, err)
 	return c
 }
@@ -111,7 +111,7 @@ func TestABrokenConfigurationIsNamedAndNotOverwritten(t *testing.T) {
 	configure(t, dir, installation.Ports{})
 	file := filepath.Join(dir, "worker.json")
 	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
-	_, err := installation.Configure(t.Context(), installation.Folder(dir), installation.Ports{}, accounts{})
+	_, err := installation.Configure(t.Context(), installation.Folder(dir), installation.Settings{}, accounts{})
 	require.ErrorContains(t, err, file)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestABrokenConfigurationIsNamedAndNotOverwritten(t *testing.T) {
 func TestMadeAccountsAreMentioned(t *testing.T) {
 	folder, err := installation.OpenFolder(filepath.Join(t.TempDir(), "burrow"))
 	require.NoError(t, err)
-	c, err := installation.Configure(t.Context(), folder, installation.Ports{}, accounts{missing: true})
+	c, err := installation.Configure(t.Context(), folder, installation.Settings{}, accounts{missing: true})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(c.Said, "\n"), "made group burrow")
 	require.Contains(t, strings.Join(c.Said, "\n"), "made user burrow-ansible")
@@ -141,4 +141,32 @@ func TestAWorkerIsReplacedWhenItsConfigurationChanges(t *testing.T) {
 	require.Equal(t, first[1], other[1], "the worker does not care where the Web UI is")
 	other = version(configure(t, dir, installation.Ports{Etcd: 9998}))
 	require.NotEqual(t, first[1], other[1])
+}
+
+func TestSettingsAreKeptUntilOthersAreAskedFor(t *testing.T) {
+	folder, err := installation.OpenFolder(filepath.Join(t.TempDir(), "burrow"))
+	require.NoError(t, err)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, nil, 0o644))
+	yes := true
+	asked := installation.Settings{HostName: "kvm1", Accelerator: "tcg", KeysCA: ca, KeysAllowPrivate: &yes}
+	for _, settings := range []installation.Settings{asked, {}} {
+		c, err := installation.Configure(t.Context(), folder, settings, accounts{})
+		require.NoError(t, err)
+		require.Equal(t, "kvm1", c.Worker.Host.Name)
+		require.Equal(t, "tcg", c.Worker.Host.Accelerator)
+		require.Equal(t, config.Keys{CA: ca, AllowPrivate: true}, c.Worker.Keys)
+	}
+	c, err := installation.Configure(t.Context(), folder, installation.Settings{Accelerator: "auto"}, accounts{})
+	require.NoError(t, err)
+	require.Empty(t, c.Worker.Host.Accelerator)
+
+	for name, settings := range map[string]installation.Settings{
+		"placed by this name": {HostName: "kvm2"},
+		"auto, kvm or tcg":    {Accelerator: "xen"},
+		"--keys-ca":           {KeysCA: "/nowhere/ca.pem"},
+	} {
+		_, err := installation.Configure(t.Context(), folder, settings, accounts{})
+		require.ErrorContains(t, err, name)
+	}
 }
