@@ -1,0 +1,8 @@
+// Package deploy holds what installs Burrow, and tests that check it as far as they
+// can without the machines it is for.
+//
+//	burrow.service          burrow up at boot, on one machine
+//	burrow-worker.service   one worker of a distributed installation
+//	compose/                what docker-compose.yml mounts; tls.yml adds certificates
+//	make-certificates.sh    authority and certificates of a distributed installation
+package deploy
