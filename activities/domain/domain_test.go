@@ -274,6 +274,35 @@ func TestTheConsoleIsOpenedByUID(t *testing.T) {
 	require.NoError(t, con.Close())
 }
 
+func TestATrunkHasItsNativeVLANFromTheFirstMoment(t *testing.T) {
+	s := newSite(t)
+	in := s.input(t)
+	in.Server.Name += strings.Repeat("x", 63-len(in.Server.Name)) // the longest name there is
+	in.Ports[0].VLANs, in.Ports[0].NativeVLAN = []int{10, 20}, 20
+	_, err := s.Start(t.Context(), in)
+	require.NoError(t, err)
+	port := in.Ports[0].Device
+	require.Equal(t, "native-untagged", run(t, "ovs-vsctl", "get", "port", port, "vlan_mode"))
+	require.Equal(t, "20", run(t, "ovs-vsctl", "get", "port", port, "tag"))
+	require.Equal(t, "[10, 20]", run(t, "ovs-vsctl", "get", "port", port, "trunks"))
+}
+
+func TestADiskThatAnotherServerHasOpenIsSaidToBeInUse(t *testing.T) {
+	s := newSite(t)
+	first, second := s.input(t), s.input(t)
+	_, err := s.Start(t.Context(), first)
+	require.NoError(t, err)
+	second.Disks = first.Disks
+	_, err = s.Start(t.Context(), second)
+	require.ErrorIs(t, err, errs.ErrBusy)
+	require.Equal(t, errs.Transient, errs.ClassOf(err))
+	_, err = s.Remove(t.Context(), domain.RemoveIn{Server: second.Server})
+	require.NoError(t, err, "pitfall 1: what a failed start leaves defined is undone")
+	_, err = s.conn.DomainUUID(t.Context(), second.Server.Name)
+	require.ErrorIs(t, err, errs.ErrNotFound)
+	require.Equal(t, "paused", s.stateOf(t, first))
+}
+
 func TestServersStartAndStopSideBySide(t *testing.T) {
 	s := newSite(t)
 	var all []domain.StartIn

@@ -68,6 +68,8 @@ func judgeText(message string) (verdict, bool) {
 		return verdict{errs.Transient, errs.ErrBusy, ""}, true
 	case has("permission denied", "apparmor", "selinux"):
 		return verdict{errs.Operator, nil, "QEMU's user must reach the file: chmod o+x on the folders above it, and look for DENIED in dmesg; then: burrow retry"}, true
+	case has("storage source conflict"):
+		return verdict{errs.Permanent, errs.ErrConflict, "another pool stands on that folder: name it in the worker's configuration, or undefine it"}, true
 	case has("already exists"):
 		return verdict{errs.Permanent, errs.ErrExists, ""}, true
 	}
