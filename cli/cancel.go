@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
@@ -23,23 +24,16 @@ func cancelCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			tc, err := openTemporal(c)
-			if err != nil {
-				return err
-			}
-			defer tc.Close()
-			var targets []follow.Target
-			for _, ref := range refs {
+			return cancelled(c, operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
 				run, _, _, open := openRun(c.Context, tc, ref.String())
 				if !open {
-					return errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
+					return run, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
 				}
 				if err := tc.CancelWorkflow(c.Context, run.ID, run.RunID); err != nil {
-					return errs.NewTransient(ref.String(), "cancel", err)
+					return run, errs.NewTransient(ref.String(), "cancel", err)
 				}
-				targets = append(targets, run)
-			}
-			return cancelled(c, followed(c, tc, targets...))
+				return run, nil
+			}))
 		},
 	}
 }

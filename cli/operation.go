@@ -93,6 +93,24 @@ func busy(ctx context.Context, c client.Client, ref string) error {
 		ref, kind, where, time.Since(since).Round(time.Second), ref, ref)}
 }
 
+// operate does something to the operation of each resource, then follows them all.
+func operate(c *ucli.Context, refs []Ref, do func(client.Client, Ref) (follow.Target, error)) error {
+	tc, err := openTemporal(c)
+	if err != nil {
+		return err
+	}
+	defer tc.Close()
+	var targets []follow.Target
+	for _, ref := range refs {
+		t, err := do(tc, ref)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, t)
+	}
+	return followed(c, tc, targets...)
+}
+
 // followed shows operations until they end, and turns their end into the exit code.
 func followed(c *ucli.Context, tc client.Client, targets ...follow.Target) error {
 	if c.Bool("detach") {

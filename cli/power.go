@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
@@ -38,21 +39,10 @@ func powerCommand(action workflows.PowerAction, usage string) *ucli.Command {
 			if err != nil {
 				return err
 			}
-			tc, err := openTemporal(c)
-			if err != nil {
-				return err
-			}
-			defer tc.Close()
-			var targets []follow.Target
-			for _, ref := range refs {
-				t, err := start(c.Context, tc, ref.String(), string(action)+" "+ref.String(), workflows.NamePowerServer,
+			return operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
+				return start(c.Context, tc, ref.String(), string(action)+" "+ref.String(), workflows.NamePowerServer,
 					workflows.PowerServerIn{Name: ref.Name, Action: action, GraceSeconds: c.Int("grace"), RequestedBy: requestedBy()})
-				if err != nil {
-					return err
-				}
-				targets = append(targets, t)
-			}
-			return followed(c, tc, targets...)
+			})
 		},
 	}
 }

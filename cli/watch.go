@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
@@ -22,21 +23,14 @@ func watchCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			tc, err := openTemporal(c)
-			if err != nil {
-				return err
-			}
-			defer tc.Close()
-			var targets []follow.Target
-			for _, ref := range refs {
+			return operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
 				d, err := tc.DescribeWorkflow(c.Context, ref.String(), "")
 				if err != nil {
-					return errs.New(errs.Permanent, ref.String(), "watch", fmt.Errorf("%w: no operation is on record", errs.ErrNotFound),
+					return follow.Target{}, errs.New(errs.Permanent, ref.String(), "watch", fmt.Errorf("%w: no operation is on record", errs.ErrNotFound),
 						"`burrow get` lists what there is")
 				}
-				targets = append(targets, follow.Target{ID: ref.String(), RunID: d.WorkflowExecution.RunID})
-			}
-			return followed(c, tc, targets...)
+				return follow.Target{ID: ref.String(), RunID: d.WorkflowExecution.RunID}, nil
+			})
 		},
 	}
 }
