@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -127,7 +128,8 @@ func newSSHSession(c *ucli.Context, gw *gateway.Client, rec manifest.Record) (*s
 		s.close()
 		return nil, errs.NewPermanent(object, "write its known host keys", err, "free space in "+os.TempDir())
 	}
-	s.agent, err = serveAgent(c.Context, gw, rec.Metadata.Name, s.socket(), os.Getenv("SSH_AUTH_SOCK"))
+	// Ctrl-C in a session is ssh's business: it must not take the keys away.
+	s.agent, err = serveAgent(context.WithoutCancel(c.Context), gw, rec.Metadata.Name, s.socket(), os.Getenv("SSH_AUTH_SOCK"))
 	if err != nil {
 		s.close()
 		return nil, err

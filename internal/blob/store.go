@@ -7,12 +7,14 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
@@ -28,6 +30,8 @@ const (
 	fileMode = 0o600
 	// temporarySuffix ends the names of files that are still being written.
 	temporarySuffix = ".tmp"
+	// abandonedAfter is longer than any blob takes to be written.
+	abandonedAfter = 24 * time.Hour
 	// contentType is set so that the driver need not guess from the first bytes.
 	contentType = "application/octet-stream"
 )
@@ -50,6 +54,9 @@ func Open(ctx context.Context, storeURL string) (*Store, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, errs.NewOperator("blob store "+dir, "make its directory", err, "make the directory writable for the worker")
 	}
+	if err := removeAbandoned(dir, time.Now()); err != nil {
+		return nil, errs.NewOperator("blob store "+dir, "remove what a killed worker left half written", err, "make the directory writable for the worker")
+	}
 	// Temporary files stand beside the final ones, so that the rename never crosses a file system.
 	bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{
 		NoTempDir: true, Metadata: fileblob.MetadataDontWrite, DirFileMode: dirMode,
@@ -58,6 +65,20 @@ func Open(ctx context.Context, storeURL string) (*Store, error) {
 		return nil, translate("store", dir, "open", err)
 	}
 	return &Store{bucket: bucket, dir: dir}, ctx.Err()
+}
+
+// removeAbandoned deletes files that have long been half written: their writer was killed.
+func removeAbandoned(dir string, now time.Time) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, temporarySuffix) {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && now.Sub(info.ModTime()) < abandonedAfter {
+			return nil
+		}
+		return errors.Join(err, os.Remove(path))
+	})
 }
 
 // Close releases the store.

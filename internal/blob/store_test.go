@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -194,4 +195,24 @@ func TestOnlyFileURLsAreOpened(t *testing.T) {
 		_, err := Open(t.Context(), u)
 		require.ErrorIs(t, err, errs.ErrInvalid, u)
 	}
+}
+
+func TestWhatAKilledWriterLeftIsRemovedAndNothingElse(t *testing.T) {
+	s, dir := open(t)
+	require.NoError(t, s.Put(t.Context(), "logs/a/b.log", strings.NewReader("kept")))
+	old, fresh := filepath.Join(dir, "logs/a/c.log.1f.tmp"), filepath.Join(dir, "logs/a/d.log.2f.tmp")
+	for _, path := range []string{old, fresh} {
+		require.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
+	}
+	yesterday := time.Now().Add(-25 * time.Hour)
+	require.NoError(t, os.Chtimes(old, yesterday, yesterday))
+
+	again, err := Open(t.Context(), "file://"+dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, again.Close()) })
+	keys, err := again.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"logs/a/b.log"}, keys)
+	require.NoFileExists(t, old)
+	require.FileExists(t, fresh, "its writer may still be at it")
 }

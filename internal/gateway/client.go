@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -122,6 +123,9 @@ func (c *Client) failed(err error, action string) error {
 	case cause != nil:
 		return errs.New(errs.Transient, c.object, action, errs.Reason("%w: %w", errs.ErrUnavailable, cause), "is burrow up? burrow status")
 	}
-	return errs.New(errs.Transient, c.object, action, &remote{"the connection was lost: " + status.Convert(err).Message(), errs.ErrUnavailable},
-		"is burrow up? burrow status")
+	text := "the connection was lost"
+	if _, refusal, ok := strings.Cut(status.Convert(err).Message(), "authentication handshake failed: "); ok {
+		text = "the TLS handshake failed: " + strings.TrimSuffix(refusal, `"`)
+	}
+	return errs.New(errs.Transient, c.object, action, &remote{text, errs.ErrUnavailable}, "is burrow up? burrow status")
 }

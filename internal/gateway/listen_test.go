@@ -107,6 +107,7 @@ func TestOverTCPBothSidesShowACertificateOfTheCA(t *testing.T) {
 	deceived.TLS.CA = theirs.file(t, dir)
 	_, err = Dial(ctx, deceived)
 	require.ErrorIs(t, err, errs.ErrUnavailable, "a server of another CA")
+	require.ErrorContains(t, err, "the TLS handshake failed: ")
 }
 
 // ca is a certificate authority of a test.

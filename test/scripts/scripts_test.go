@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error { return setUp(t, env) },
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "appears": appears, "terminate": terminate},
 	})
 }
 
@@ -60,6 +61,31 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("%s exits with %d, not %s", strings.Join(args[1:], " "), code, args[0])
+	}
+}
+
+// appears waits for a file: `appears waiting`.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: appears FILE")
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); <-tick.C {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%s does not appear", args[0])
+}
+
+// terminate sends SIGTERM to what runs in the background.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: terminate")
+	}
+	for _, cmd := range ts.BackgroundCmds() {
+		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
 	}
 }
 
@@ -139,7 +165,7 @@ func (f folder) Get(_ context.Context, kind manifest.Kind, name string) (manifes
 		return rec, errs.NewPermanent(manifest.Ref(kind, name), "read", errs.ErrNotFound, "list what there is: burrow get "+kind.Word())
 	}
 	err = json.Unmarshal(content, &rec)
-	if kind == manifest.KindServer && len(rec.Status.Ports) > 0 {
+	if kind == manifest.KindServer && len(rec.Status.Ports) > 0 && rec.Status.HostKeys == nil {
 		rec.Status.HostKeys = []string{f.guest.hostKeyLine()}
 	}
 	return rec, err
@@ -189,10 +215,16 @@ func (l runLogs) Open(_ context.Context, _ manifest.Record, run string, _ bool) 
 type guest struct {
 	host, management ssh.Signer
 	address          string
+	waiting          marker
 }
 
+// marker is a file that tells a script how far the guest is.
+type marker string
+
+func (m marker) touch() error { return os.WriteFile(string(m), nil, 0o600) }
+
 func startGuest(env *testscript.Env) (*guest, error) {
-	g := &guest{}
+	g := &guest{waiting: marker(filepath.Join(env.Getenv("WORK"), "waiting"))}
 	for _, key := range []*ssh.Signer{&g.host, &g.management} {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
 		if err != nil {
@@ -270,6 +302,10 @@ func (g *guest) serve(conn net.Conn) {
 			var command struct{ Text string }
 			_ = ssh.Unmarshal(req.Payload, &command)
 			_, _ = fmt.Fprintf(channel, "%s ran: %s\n", sc.User(), command.Text)
+			if command.Text == "wait" {
+				_ = g.waiting.touch()
+				continue // until the client goes
+			}
 			status := struct{ Code uint32 }{0}
 			if code, ok := strings.CutPrefix(command.Text, "exit "); ok {
 				n, _ := strconv.Atoi(code)
