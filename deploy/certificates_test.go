@@ -63,6 +63,12 @@ func TestCertificatesServeTheNamesTheyWereMadeFor(t *testing.T) {
 	require.Error(t, meet(t, files(dir, "server", "x"), files(dir, "worker", "kvm2.example.org")))
 
 	worker := files(dir, "worker", "localhost")
+	shown, err := tls.LoadX509KeyPair(worker.Cert, worker.Key)
+	require.NoError(t, err)
+	require.NoError(t, shown.Leaf.VerifyHostname("burrow-worker"), "etcd admits workers by this name")
+	shown, err = tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client-key.pem"))
+	require.NoError(t, err)
+	require.Error(t, shown.Leaf.VerifyHostname("burrow-worker"))
 	makeCertificates(t, dir, "kvm2.example.org")
 	require.NoError(t, meet(t, files(dir, "server", "x"), worker), "the authority stays")
 	require.NoError(t, meet(t, files(dir, "server", "x"), files(dir, "client", "kvm2.example.org")))

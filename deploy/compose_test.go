@@ -172,7 +172,7 @@ func TestComposeTLSCoversEveryListenerAndOnlyKnownServices(t *testing.T) {
 			require.Contains(t, tls.Services, name, "published without TLS")
 		}
 	}
-	require.Equal(t, "burrow-worker", tls.Services["etcd2"].Environment["ETCD_CLIENT_CERT_ALLOWED_CN"])
+	require.Equal(t, "burrow-worker", tls.Services["etcd2"].Environment["ETCD_CLIENT_CERT_ALLOWED_HOSTNAME"])
 	require.Equal(t, "true", tls.Services["temporal"].Environment["TEMPORAL_TLS_REQUIRE_CLIENT_AUTH"])
 }
 

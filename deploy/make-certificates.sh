@@ -50,6 +50,7 @@ issue() {
 
 issue server burrow-server "extendedKeyUsage=serverAuth,clientAuth
 subjectAltName=$names"
-issue worker burrow-worker "extendedKeyUsage=clientAuth"
+issue worker burrow-worker "extendedKeyUsage=clientAuth
+subjectAltName=DNS:burrow-worker"
 issue client burrow-client "extendedKeyUsage=clientAuth"
 chmod 644 ca.pem server.pem worker.pem client.pem
