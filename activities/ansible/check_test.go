@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
@@ -15,6 +16,7 @@ import (
 func checkSite(t *testing.T) *site {
 	s := &site{t: t, blobs: blobs{t.TempDir()}, dir: runsDir(t)}
 	s.a = s.activities()
+	s.before = goleak.IgnoreCurrent()
 	return s
 }
 

@@ -93,9 +93,36 @@ func workerMain(arg string) int {
 		return 1
 	}
 	w.In.Owner = "server/db"
-	_, err = a.Run(context.Background(), w.In)
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	if _, err = a.Run(context.Background(), w.In); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func TestWithoutTheRightToMakeNamespacesARunStillEndsWhole(t *testing.T) {
+	s := newSite(t)
+	in := s.in(play(`    - name: Leave something behind in a session of its own
+      ansible.builtin.command: setsid -f sleep 967
+      delegate_to: localhost
+    - name: And a fork
+      ansible.builtin.command: sleep 966
+      delegate_to: localhost
+      async: 900
+      poll: 0
+`))
+	in.Owner = s.blobs.dir
+	arg, err := json.Marshal(map[string]any{"Site": s.dir, "In": in})
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	worker := exec.Command("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", self, "worker", string(arg))
+	out, err := worker.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Empty(t, sleepers(t, "967"))
+	require.Empty(t, sleepers(t, "966"))
+	require.Contains(t, s.log(), "PLAY RECAP")
+	s.nothingLeft()
 }
 
 func TestWhatAKilledWorkerLeftIsReaped(t *testing.T) {

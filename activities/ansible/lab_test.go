@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 
 	"burrow.dev/burrow/activities"
@@ -194,6 +195,8 @@ type site struct {
 	nets  networks
 	keys  keyring
 	dir   string // runs
+	// before are the goroutines that are none of the activities'.
+	before goleak.Option
 }
 
 func newSite(t *testing.T) *site {
@@ -201,6 +204,7 @@ func newSite(t *testing.T) *site {
 	s := &site{t: t, guest: startGuest(t), blobs: blobs{t.TempDir()}, dir: runsDir(t)}
 	s.nets, s.keys = networks{"db-net": s.guest}, keyring{"uid-db-0001": s.guest.management}
 	s.a = s.activities()
+	s.before = goleak.IgnoreCurrent()
 	return s
 }
 
@@ -273,6 +277,7 @@ func (s *site) log() string {
 // nothingLeft proves that no process of any run and no run folder is there.
 func (s *site) nothingLeft() {
 	s.t.Helper()
+	goleak.VerifyNone(s.t, s.before)
 	require.Empty(s.t, marked(s.t))
 	entries, err := os.ReadDir(s.dir)
 	require.NoError(s.t, err)

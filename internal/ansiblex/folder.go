@@ -27,7 +27,7 @@ const (
 // ssh_config (%), to Jinja ({{) and in Ansible's comma lists.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._+-]+$`)
 
-// maxSocketDir leaves room in a socket's path (108 bytes) for "/work/cp/", eight
+// maxSocketDir leaves room in a socket's path (108 bytes) for "/work/cp/", ten
 // characters and the 17 that ssh appends while it sets a control socket up.
 const maxSocketDir = 70
 

@@ -2,6 +2,8 @@ package ansiblex
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -62,7 +64,11 @@ func (f *Folder) controlPath(h Host) string {
 	return f.Path("work", "cp", short(h.UID))
 }
 
-func short(uid string) string { return uid[:min(8, len(uid))] }
+// short gives a name for a uid that fits into a socket's path: 50 bits of its hash.
+func short(uid string) string {
+	sum := sha256.Sum256([]byte(uid))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
+}
 
 // sshArgs come first on Ansible's ssh command line, and ssh takes the first value of an option.
 func (f *Folder) sshArgs(h Host, burrow string) string {
