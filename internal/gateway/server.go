@@ -100,7 +100,7 @@ func (s *Server) aroundStream(srv any, stream grpc.ServerStream, info *grpc.Stre
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return status.Errorf(codes.ResourceExhausted, "this gateway has %d streams open, which is the most it takes: close some, or try again later", maxStreams)
+		return status.Errorf(codes.ResourceExhausted, "this gateway has %d streams open, which is the most it takes: close some, or try again later", cap(s.streams))
 	}
 	defer s.finish(info.FullMethod, &err)
 	return next(srv, stream)
