@@ -291,4 +291,3 @@ func (p *provision) finish(ctx workflow.Context) error {
 	}
 	return p.finishRecord(ctx, manifest.KindServer, p.rec)
 }
-

@@ -1,10 +1,9 @@
 package follow
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
-
-	"os"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
