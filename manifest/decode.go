@@ -146,6 +146,10 @@ func (d *decoder) absent(parent *value, e *entry, f field, target reflect.Value,
 }
 
 func (d *decoder) field(v *value, target reflect.Value, path string, f field) {
+	if instead, ok := insteadOf(d.doc.Kind, path, ""); ok {
+		d.complain(path, "not supported yet", instead)
+		return
+	}
 	cut := 0
 	if f.secret {
 		cut = -1

@@ -76,7 +76,7 @@ type diskVolumeInput struct {
 
 type volumeInput struct {
 	diskVolumeInput
-	Kind  string `json:"kind,omitempty" jsonschema:"enum=data,enum=os,default=data" jsonschema_description:"Data disk, or a boot volume made from an image."`
+	Kind  string `json:"kind,omitempty" jsonschema:"enum=data,default=data" jsonschema_description:"A data disk."`
 	Clone string `json:"clone,omitempty" jsonschema:"enum=linked,enum=full" jsonschema_description:"kind os: a linked clone of the image (default), or a full copy."`
 	Image string `json:"image,omitempty" jsonschema_description:"kind os: the image."`
 }

@@ -26,7 +26,7 @@ func (d *decoder) document(tree *value) {
 		d.doc.Network = d.network(in)
 	case KindVolume:
 		in := read[volumeInput](d, tree)
-		d.doc.Volume = d.volume(in)
+		d.doc.Volume = volume(in)
 	case KindImage:
 		in := read[imageInput](d, tree)
 		d.doc.Image = d.image(in)

@@ -26,14 +26,13 @@ func levelsOf(t *testing.T, set *Set) [][]string {
 func TestDocumentsComeAfterWhatTheyNeed(t *testing.T) {
 	set, problems := loadText(t, documents(
 		"apiVersion: v1\nkind: Server\nmetadata: {name: late}\nspec: {dependsOn: [srv/db]}",
-		"apiVersion: v1\nkind: Server\nmetadata: {name: db}\nspec: {mmImage: own, networkInterface: [{networkname: n}], storage: [{metadata: {name: d}}], bootVolume: {metadata: {name: root}}}",
+		"apiVersion: v1\nkind: Server\nmetadata: {name: db}\nspec: {mmImage: own, networkInterface: [{networkname: n}], storage: [{metadata: {name: d}}]}",
 		networkText("n", "mode: nat"),
 		volumeText("d", "size: 1"),
-		volumeText("root", "size: 1\nkind: os\nimage: own"),
 		"apiVersion: v1\nkind: Image\nmetadata: {name: own}\nspec: {sourceUrl: https://x.test/i}",
 	), Options{})
 	require.NoError(t, problems.Err())
-	require.Equal(t, [][]string{{"network/n", "volume/d", "image/own"}, {"volume/root"}, {"server/db"}, {"server/late"}}, levelsOf(t, set))
+	require.Equal(t, [][]string{{"network/n", "volume/d", "image/own"}, {"server/db"}, {"server/late"}}, levelsOf(t, set))
 }
 
 func TestServersThatWaitForEachOtherAreRefused(t *testing.T) {

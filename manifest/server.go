@@ -53,7 +53,6 @@ func (d *decoder) storage(in []storageInput) []Storage {
 		disk := Storage{Name: s.Metadata.Name}
 		if s.Spec != nil {
 			disk.Spec = dataVolume(*s.Spec)
-			d.storageClass(fmt.Sprintf("spec.storage[%d].spec.storageClass", i), s.Spec.StorageClass)
 		}
 		storage = append(storage, disk)
 	}

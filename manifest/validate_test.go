@@ -43,7 +43,6 @@ func TestReferencesAndAddressesAreCheckedAgainstWhatIsKnown(t *testing.T) {
 		{"image nearly right", serverText("mmImage: debian21"), []string{`spec.mmImage: image "debian21" is neither in this apply nor known; add an Image document`}},
 		{"network nearly right", nic("networkname: offices"), []string{"did you mean office?"}},
 		{"volume without spec", serverText("storage: [{metadata: {name: nope}}]"), []string{`volume "nope" is neither in this apply nor known; add a Volume document, or a spec with a size here`}},
-		{"boot volume unknown", serverText("bootVolume: {metadata: {name: nope}}"), []string{`spec.bootVolume.metadata.name: volume "nope" is neither`}},
 		{"dependsOn unknown", serverText("dependsOn: [server/nope]"), []string{`spec.dependsOn[0]: server "nope" is neither`}},
 		{"address of a known server, by allocation", nic("networkname: office, address: 172.16.100.7"), []string{"172.16.100.7 is already taken by server/old;"}},
 		{"address of a known server, by its spec", nic("networkname: cell, address: 10.9.0.7"), []string{"10.9.0.7 is already taken by server/old;"}},
