@@ -126,6 +126,7 @@ func (r *running) do(ctx context.Context) (out RunOut, err error) {
 			r.a.o.Log.Error("run log is lost", "run", r.rec.ID, "owner", r.in.Owner, "error", e)
 		}
 	}()
+	log.Printf("run %s of %s for %s, %s", r.rec.ID, strings.Join(r.in.Ansible.Playbook, ", "), r.in.Owner, r.in.Bundle)
 	if err := r.a.fetch(ctx, r.in.Owner, r.in.Bundle, folder.Bundle()); err != nil {
 		return RunOut{}, err
 	}

@@ -19,9 +19,11 @@ import (
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/test/lab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs the tests inside a host of their own, for the real sshd among them.
+func TestMain(m *testing.M) { lab.Main(m) }
 
 func signer(t testing.TB, seed byte) ssh.Signer {
 	t.Helper()
@@ -50,6 +52,8 @@ func startGuest(t *testing.T) *guestSSH {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	before := goleak.IgnoreCurrent() // other tests' guests
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	g := &guestSSH{
 		t: t, hostKey: signer(t, 'h'), accept: signer(t, 'm').PublicKey(), listener: l,
 		command: func(string) (string, int) { return `{"status":"done"}`, 0 },
@@ -208,7 +212,6 @@ func TestOpenPortIsNotReady(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			g := startGuest(t)
 			c.before(g)
 			a := g.activities()
@@ -265,7 +268,6 @@ func TestCloudInitIsWaitedForAndItsOwnErrorIsTold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			g := startGuest(t)
 			asked := 0
 			g.command = func(text string) (string, int) {

@@ -186,9 +186,13 @@ func sorted(m map[string]Failure) []Failure {
 	return out
 }
 
-// writeEvent appends an event, as it was cleaned, to the run's events.jsonl.
-func writeEvent(w io.Writer, e Event) {
-	if line, err := json.Marshal(e); err == nil {
-		_, _ = w.Write(append(line, '\n')) // a full disk must not end the run
+// writeEvent appends an event, as it was cleaned, to the run's events.jsonl, and tells how
+// many bytes that took. A full disk must not end the run.
+func writeEvent(w io.Writer, e Event) int {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return 0
 	}
+	n, _ := w.Write(append(line, '\n'))
+	return n
 }

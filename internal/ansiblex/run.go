@@ -128,6 +128,7 @@ type watch struct {
 	stop    context.CancelFunc
 	eventsW *os.File
 	file    *os.File
+	written int
 	reader  sync.WaitGroup
 }
 
@@ -163,7 +164,9 @@ func (w *watch) closeEvents() {
 
 func (w *watch) event(e Event) {
 	w.tally.add(e)
-	writeEvent(w.file, e)
+	if w.written < maxLog {
+		w.written += writeEvent(w.file, e)
+	}
 	if e.Event == EventPrompt {
 		w.stop() // nobody will answer
 	}
