@@ -94,7 +94,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	if _, err := os.Stat(records); err != nil {
 		return nil
 	}
-	short, err := os.MkdirTemp("", "bw") // $WORK is too long for a socket
+	short, err := os.MkdirTemp("", "gwscript") // $WORK is too long for a socket
 	if err != nil {
 		return err
 	}
