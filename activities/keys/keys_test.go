@@ -98,9 +98,13 @@ func TestFailuresHaveTheClassAndSayWhatToDo(t *testing.T) {
 		"too long, not cut":  {answer(200, "text/plain", strings.Repeat(key(t, 'a')+"\n", 4000)), errs.Permanent, "more than 256 KiB"},
 		"server error":       {answer(503, "text/plain", ""), errs.Transient, "503 Service Unavailable"},
 		"too many requests":  {answer(429, "text/plain", ""), errs.Transient, "429"},
-		"redirects for ever": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", 302) }, errs.Permanent, "too many redirects"},
-		"redirect to http":   {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 302) }, errs.Permanent, "only https"},
-		"redirect to a file": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) }, errs.Permanent, "only https"},
+		"redirects for ever": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) }, errs.Permanent, "too many redirects"},
+		"redirect to http": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, errs.Permanent, "only https"},
+		"redirect to a file": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		}, errs.Permanent, "only https"},
 		"broken off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99")
 			_, _ = w.Write([]byte("x"))
