@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -56,6 +58,9 @@ func upCommand() *ucli.Command {
 			if c.Bool("detach") {
 				return detach(c, folder)
 			}
+			ctx, stop := signal.NotifyContext(c.Context, syscall.SIGHUP) // a closed terminal is an orderly stop, too
+			defer stop()
+			c.Context = ctx
 			return runUp(c, folder)
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.temporal.io/api/enums/v1"
 
 	"burrow.dev/burrow/cli"
 	"burrow.dev/burrow/internal/config"
@@ -35,7 +37,7 @@ const cliEnv = "INSTALLATION_TEST_CLI"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(cliEnv) == "" {
-		os.Exit(m.Run())
+		os.Exit(withOwnAccounts(m))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
 		os.Exit(serveGateway(os.Args[3]))
@@ -210,18 +212,34 @@ func TestTheWebUIShowsAndDoesNotTouch(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &client))
 
-	answer, err := http.Get(client.WebUI + "/api/v1/namespaces/burrow/workflows")
+	c, err := temporalclient.Dial(t.Context(), client.Temporal, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = startIdle(t.Context(), c, "idle")
+	require.NoError(t, err)
+
+	answer, err := http.Get(client.WebUI + "/api/v1/namespaces/burrow/workflows/idle")
+	require.NoError(t, err)
+	shown, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	answer.Body.Close()
 	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, string(shown), "WORKFLOW_EXECUTION_STATUS_RUNNING")
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, client.WebUI+"/api/v1/namespaces/burrow/workflows/x/terminate", strings.NewReader("{}"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, client.WebUI+"/api/v1/namespaces/burrow/workflows/idle/terminate", strings.NewReader("{}"))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
+	for _, cookie := range answer.Cookies() { // as a browser would, so that the refusal is not about the token
+		request.AddCookie(cookie)
+		request.Header.Set("X-CSRF-Token", cookie.Value)
+	}
 	answer, err = http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	answer.Body.Close()
-	require.GreaterOrEqual(t, answer.StatusCode, 400)
+	require.Equal(t, http.StatusMethodNotAllowed, answer.StatusCode)
+	described, err := c.DescribeWorkflowExecution(t.Context(), "idle", "")
+	require.NoError(t, err)
+	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus())
 }
 
 func TestAKilledUpIsFollowedByOneThatAdopts(t *testing.T) {

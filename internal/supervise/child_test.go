@@ -78,11 +78,15 @@ func partOf(dir, name, role string) supervise.Part {
 		panic(err)
 	}
 	pidFile := filepath.Join(dir, name+".pid")
+	grace := patience
+	if role == "stubborn" {
+		grace = 500 * time.Millisecond
+	}
 	return supervise.Part{
 		Name:      name,
 		Command:   supervise.Command{Path: self, Args: []string{pidFile}, Env: []string{childEnv + "=" + role}},
 		Version:   os.Getenv("PART_VERSION"),
-		StopGrace: 500 * time.Millisecond,
+		StopGrace: grace,
 		Ready: func(_ context.Context, pid int) error {
 			text, err := os.ReadFile(pidFile)
 			if err != nil {

@@ -47,7 +47,7 @@ func startUp(t *testing.T, dir string, env []string, parts ...string) *up {
 	t.Cleanup(func() {
 		_ = u.command.Process.Kill()
 		_ = u.command.Wait()
-		_, err := supervise.Down(context.Background(), dir, func(string) time.Duration { return time.Second })
+		_, err := supervise.Down(context.Background(), dir, func(string) time.Duration { return patience })
 		require.NoError(t, err)
 	})
 	return u
@@ -219,7 +219,7 @@ func TestAReusedPidIsNeverTakenForAPart(t *testing.T) {
 	record := fmt.Sprintf(`[{"name":"store","pid":%d,"startTicks":%d,"boot":%q,"version":""}]`, id.PID, id.StartTicks, id.Boot)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "run", "parts.json"), []byte(record), 0o644))
 
-	ended, err := supervise.Down(t.Context(), dir, func(string) time.Duration { return time.Second })
+	ended, err := supervise.Down(t.Context(), dir, func(string) time.Duration { return patience })
 	require.NoError(t, err)
 	require.Empty(t, ended)
 	id.StartTicks++
@@ -246,7 +246,7 @@ func TestDownEndsASupervisorAndItsParts(t *testing.T) {
 	states := u.states()
 	waited := make(chan error, 1)
 	go func() { waited <- u.command.Wait() }()
-	ended, err := supervise.Down(t.Context(), u.dir, func(string) time.Duration { return time.Second })
+	ended, err := supervise.Down(t.Context(), u.dir, func(string) time.Duration { return patience })
 	require.NoError(t, err)
 	require.Len(t, ended, 1)
 	require.NoError(t, <-waited)
@@ -259,14 +259,14 @@ func TestDownEndsWhatAKilledSupervisorLeft(t *testing.T) {
 	states := u.states()
 	require.NoError(t, u.command.Process.Kill())
 	_ = u.command.Wait()
-	ended, err := supervise.Down(t.Context(), u.dir, func(string) time.Duration { return time.Second })
+	ended, err := supervise.Down(t.Context(), u.dir, func(string) time.Duration { return patience })
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		fmt.Sprintf("worker (pid %d)", states["worker"].PID),
 		fmt.Sprintf("store (pid %d)", states["store"].PID),
 	}, ended)
 	gone(t, states["store"].Identity, states["worker"].Identity)
-	ended, err = supervise.Down(t.Context(), u.dir, func(string) time.Duration { return time.Second })
+	ended, err = supervise.Down(t.Context(), u.dir, func(string) time.Duration { return patience })
 	require.NoError(t, err)
 	require.Empty(t, ended, "down again is success")
 }
