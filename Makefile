@@ -7,7 +7,7 @@ TAGS    := libvirt_dlopen,libvirt_without_lxc
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X burrow.dev/burrow/internal/buildinfo.version=$(VERSION)
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
-GOFILES := $(shell git ls-files '*.go' 2>/dev/null)
+GOFILES := $(shell git ls-files '*.go' ':!*.pb.go' 2>/dev/null)
 
 export GOFLAGS := -buildvcs=false -tags=$(TAGS)
 

@@ -169,8 +169,8 @@ func askDevstack(ctx context.Context, folder installation.Folder, client config.
 	}
 	defer c.Close()
 	var absent *serviceerror.NotFound // only the owner of the history shard can say so
-	if _, err := c.DescribeWorkflowExecution(ctx, "burrow-status", ""); err != nil && !errors.As(err, &absent) {
-		return "", fmt.Errorf("Temporal at %s: %w", report.TemporalAddress, err)
+	if _, err := c.DescribeWorkflow(ctx, "burrow-status", ""); err != nil && !errors.As(err, &absent) {
+		return "", fmt.Errorf("burrow-devstack: Temporal at %s: %w", report.TemporalAddress, err)
 	}
 	return fmt.Sprintf("Temporal %s, etcd %s, Web UI %s", report.TemporalAddress, report.EtcdEndpoint, report.WebUI), nil
 }

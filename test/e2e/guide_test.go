@@ -134,7 +134,9 @@ func (s *stack) reached(id, step string) {
 
 // survivors are processes of an Ansible run.
 func (s *stack) survivors() []int {
-	return s.ours(func(c string) bool { return strings.Contains(c, "ansible-playbook") && !strings.Contains(c, "--syntax-check") })
+	return s.ours(func(c string) bool {
+		return strings.Contains(c, "ansible-playbook") && !strings.Contains(c, "--syntax-check")
+	})
 }
 
 // readHistory reads the run back from Temporal.
