@@ -133,4 +133,3 @@ func (m *machine) worker() config.Worker {
 	require.NoError(m.t, json.Unmarshal(text, &cfg))
 	return cfg
 }
-

@@ -3,15 +3,12 @@ package installation_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,10 +20,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.temporal.io/api/enums/v1"
 
-	"burrow.dev/burrow/cli"
 	"burrow.dev/burrow/internal/config"
-	"burrow.dev/burrow/internal/devstacktest"
-	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/internal/supervise"
 	"burrow.dev/burrow/internal/temporalclient"
 )
@@ -127,7 +121,7 @@ func TestTheWebUIShowsAndDoesNotTouch(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, answer.StatusCode)
 	described, err := c.DescribeWorkflow(t.Context(), "idle", "")
 	require.NoError(t, err)
-	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus())
+	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, described.Status)
 }
 
 func TestAKilledUpIsFollowedByOneThatAdopts(t *testing.T) {
@@ -182,7 +176,7 @@ func TestNothingAcknowledgedIsLostWhenEverythingIsKilled(t *testing.T) {
 	defer c.Close()
 	described, err := c.DescribeWorkflow(t.Context(), "server/db", "")
 	require.NoError(t, err)
-	require.Equal(t, run, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	require.Equal(t, run, described.WorkflowExecution.RunID)
 }
 
 func TestATakenPortIsNamedWithItsHolderAndNothingIsLeft(t *testing.T) {
