@@ -18,14 +18,14 @@ if git grep -n '"C"$' -- '*.go' ':!internal/libvirtx'; then
 fi
 echo "== vet"
 go vet ./...
-(cd devstack && GOFLAGS=-buildvcs=false go vet ./...)
+(cd devstack && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go vet ./...)
 echo "== staticcheck"
 bin=$(mktemp -d); trap 'rm -rf "$bin"' EXIT
 for t in honnef.co/go/tools/cmd/staticcheck go.temporal.io/sdk/contrib/tools/workflowcheck; do
   GOFLAGS="-buildvcs=false -modfile=$PWD/tools/go.mod" go build -o "$bin/" "$t"
 done
 "$bin/staticcheck" ./...
-(cd devstack && GOFLAGS=-buildvcs=false "$bin/staticcheck" ./...)
+(cd devstack && CGO_ENABLED=0 GOFLAGS=-buildvcs=false "$bin/staticcheck" ./...)
 echo "== workflowcheck"
 "$bin/workflowcheck" -config workflows/workflowcheck.yaml ./workflows
 echo "== modules"

@@ -51,8 +51,5 @@ find "$root/var/log" -type f -delete
 rm -rf "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb "$root"/var/cache/ldconfig/aux-cache "$root"/tmp/* "$root"/var/tmp/*
 find "$root/var/lib/apt/lists" -type f -delete
 # Ansible's cache_valid_time believes this stamp, and without it the folder's time, which is
-# new as soon as somebody opens the empty lists.
-cat >"$root/etc/apt/apt.conf.d/90update-stamp" <<'END'
-APT::Update::Post-Invoke-Success {"touch /var/lib/apt/periodic/update-success-stamp 2>/dev/null || true";};
-END
+# new as soon as somebody opens the empty lists. apt.conf.d/90burrow renews it.
 touch -d @0 "$root/var/lib/apt/periodic/update-success-stamp"
