@@ -49,6 +49,8 @@ func carry(stream tunnel, far io.ReadWriteCloser, remote string) error {
 		return nil
 	case err != nil && stream.Context().Err() == nil && ctx.Err() != nil:
 		return <-sent // the far end was closed since sending to it failed: that is the cause
+	case err != nil && stream.Context().Err() != nil:
+		return stream.Context().Err() // the client has gone, and the far end was closed for it
 	case err != nil:
 		return err
 	}
