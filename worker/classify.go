@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,12 +76,18 @@ func toTemporal(err error) error {
 		return context.Canceled
 	}
 	class := errs.ClassOf(err)
-	message := err.Error()
-	if len(message) > messageMost {
-		message = message[:messageMost] + "…"
-	}
-	return temporal.NewApplicationErrorWithOptions(message, string(class),
+	return temporal.NewApplicationErrorWithOptions(messageOf(err), string(class),
 		temporal.ApplicationErrorOptions{NonRetryable: class != errs.Transient})
+}
+
+// messageOf is an error's text, bounded, and UTF-8 whatever a program or a file's name had
+// in it: Temporal takes no other, and an answer it does not take is an attempt that hangs.
+func messageOf(err error) string {
+	message := strings.ToValidUTF8(err.Error(), "�")
+	if len(message) <= messageMost {
+		return message
+	}
+	return strings.ToValidUTF8(message[:messageMost], "") + "…"
 }
 
 // outbound remembers the last heartbeat, so that it can be sent again while nothing new
