@@ -98,15 +98,17 @@ type outbound struct {
 	last []any
 }
 
-// RecordHeartbeat implements interceptor.ActivityOutboundInterceptor.
+// RecordHeartbeat implements interceptor.ActivityOutboundInterceptor. A cancelled activity
+// beats on while it cleans up: it is waited for only as long as it does.
 func (o *outbound) RecordHeartbeat(ctx context.Context, details ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last = details
-	o.Next.RecordHeartbeat(ctx, details...)
+	o.Next.RecordHeartbeat(context.WithoutCancel(ctx), details...)
 }
 
-// beat sends the last heartbeat again and again until stop is called, which waits for it.
+// beat sends the last heartbeat again and again, also after ctx was cancelled, until stop
+// is called, which waits for it.
 func (o *outbound) beat(ctx context.Context) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -117,11 +119,9 @@ func (o *outbound) beat(ctx context.Context) (stop func()) {
 			select {
 			case <-done:
 				return
-			case <-ctx.Done():
-				return
 			case <-tick.C:
 				o.mu.Lock()
-				o.Next.RecordHeartbeat(ctx, o.last...)
+				o.Next.RecordHeartbeat(context.WithoutCancel(ctx), o.last...)
 				o.mu.Unlock()
 			}
 		}

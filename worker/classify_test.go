@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 
 	"burrow.dev/burrow/internal/errs"
@@ -34,4 +37,31 @@ func TestAnErrorReachesTemporalWithItsClassAndWordsItCanTake(t *testing.T) {
 			require.LessOrEqual(t, len(app.Message()), messageMost+len("…"))
 		})
 	}
+}
+
+// recorder counts the heartbeats that arrive with a context that still lets them out.
+type recorder struct {
+	interceptor.ActivityOutboundInterceptorBase
+	alive atomic.Int32
+}
+
+func (r *recorder) RecordHeartbeat(ctx context.Context, _ ...any) {
+	if ctx.Err() == nil {
+		r.alive.Add(1)
+	}
+}
+
+func TestACancelledActivityBeatsOnUntilItHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &recorder{}
+	o := &outbound{}
+	o.Next = r
+	stop := o.beat(ctx)
+	require.Eventually(t, func() bool { return r.alive.Load() > 0 }, 10*beatEvery, beatEvery/10)
+	stop()
+	ended := r.alive.Load()
+	o.RecordHeartbeat(ctx, "cleaning up")
+	require.Equal(t, ended+1, r.alive.Load())
+	require.Never(t, func() bool { return r.alive.Load() > ended+1 }, 2*beatEvery, beatEvery, "nothing beats after stop")
 }
