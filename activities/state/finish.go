@@ -35,9 +35,6 @@ func (a *Activities) Fail(ctx context.Context, in FailIn) (activities.Nothing, e
 func (a *Activities) settle(ctx context.Context, t target, status manifest.Status) (activities.Nothing, error) {
 	status.Operation = nil
 	return a.write(ctx, t, func(rec *manifest.Record) error {
-		if rec.Status.Operation == nil {
-			return errSame // a retry whose first answer was lost
-		}
 		status.ObservedGeneration = rec.Metadata.Generation
 		rec.Status = status
 		return nil
@@ -119,8 +116,9 @@ type target struct {
 	action string
 }
 
-// write changes a record as long as it carries the uid, and no other run than the caller's
-// works on it.
+// write changes a record as long as it carries the uid and the caller's run works on it. A
+// settled record stays as it is: the caller is a retry whose first answer was lost, or an
+// attempt that was given up and only now goes on.
 func (a *Activities) write(ctx context.Context, t target, change func(*manifest.Record) error) (activities.Nothing, error) {
 	run := activity.GetInfo(ctx).WorkflowExecution.RunID
 	object := manifest.Ref(t.kind, t.name)
@@ -128,7 +126,11 @@ func (a *Activities) write(ctx context.Context, t target, change func(*manifest.
 		if rec.Metadata.UID != t.uid {
 			return errs.NewPermanent(object, t.action, fmt.Errorf("%w: it was made again", errs.ErrConflict), "")
 		}
-		if op := rec.Status.Operation; op != nil && op.RunID != run {
+		op := rec.Status.Operation
+		if op == nil {
+			return errSame
+		}
+		if op.RunID != run {
 			return errs.NewPermanent(object, t.action, fmt.Errorf("%w: %s works on it", errs.ErrBusy, op.Type), "follow it: burrow watch "+object)
 		}
 		return change(rec)

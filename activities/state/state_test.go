@@ -198,6 +198,19 @@ func TestHoldKeepsWhatIsKnownAndItsEndClearsIt(t *testing.T) {
 	require.Empty(t, rec.Status.Conditions)
 }
 
+func TestAnAttemptThatWasGivenUpChangesNothingOfASettledRecord(t *testing.T) {
+	d := newDesk(t)
+	out, err := d.begin(build(testRun))
+	require.NoError(t, err)
+	uid := out.Record.Metadata.UID
+	require.NoError(t, d.run(d.a.Finish, state.FinishIn{Kind: manifest.KindServer, Name: "db", UID: uid, Status: manifest.Status{Phase: manifest.PhaseRunning}}))
+	settled := d.get("db")
+	late := manifest.Status{Host: "kvm9", Operation: settled.Status.Operation}
+	require.NoError(t, d.run(d.a.Hold, state.HoldIn{Kind: manifest.KindServer, Name: "db", UID: uid, Message: "task failed", Status: late}))
+	require.NoError(t, d.run(d.a.Note, state.NoteIn{Kind: manifest.KindServer, Name: "db", UID: uid, Status: late}))
+	require.Equal(t, settled, d.get("db"))
+}
+
 func TestDeleteOfNothingIsSuccessAndOfALeftOverRunTakesOver(t *testing.T) {
 	d := newDesk(t)
 	del := state.BeginIn{Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: "db"}, Phase: manifest.PhaseDeleting, Operation: operation("delete")}
