@@ -3,7 +3,10 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/domain"
@@ -25,29 +28,71 @@ func (h *host) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	boot, err := h.firstAfterBoot()
+	if err != nil {
+		return err
+	}
 	for _, rec := range servers {
-		if !h.shouldRun(rec) {
+		if !h.shouldRun(rec, boot) {
 			continue
 		}
 		if err := h.bringUp(ctx, rec); err != nil {
 			h.Log.Error("server not started", slog.String("server", rec.Metadata.Name), slog.Any("error", err))
 		}
 	}
-	return nil
+	return h.noteRestored()
 }
 
-// shouldRun reports whether a server belongs on this host and is not off on purpose. A
-// server that is still being built counts as soon as its record knows its disks and ports.
-func (h *host) shouldRun(rec manifest.Record) bool {
+// shouldRun reports whether a server belongs on this host and is to be brought up. One that
+// is still being built counts as soon as its record knows its disks and ports. One that
+// was stopped on purpose, or powered itself off, stays off; but a boot of the host starts
+// every server with autostart that nobody stopped, since the way down stops them all.
+func (h *host) shouldRun(rec manifest.Record, boot bool) bool {
 	if rec.Status.Host != h.Config.Host.Name || rec.Status.PowerOff || len(rec.Status.Disks) == 0 {
 		return false
 	}
 	switch rec.Status.Phase {
-	case manifest.PhaseRunning, manifest.PhaseUnknown, manifest.PhaseProvisioning, manifest.PhaseHeld:
+	case manifest.PhaseProvisioning, manifest.PhaseHeld:
 		return true
+	case manifest.PhaseRunning, manifest.PhaseUnknown:
+		return !boot || autostart(rec)
+	case manifest.PhaseStopped:
+		return boot && autostart(rec)
 	}
 	return false
 }
+
+func autostart(rec manifest.Record) bool {
+	var spec manifest.ServerSpec
+	return json.Unmarshal(rec.Spec, &spec) == nil && spec.Autostart
+}
+
+// firstAfterBoot reports whether no restore has ended since the host booted.
+func (h *host) firstAfterBoot() (bool, error) {
+	id, err := os.ReadFile(bootIDFile)
+	if err != nil {
+		return false, err
+	}
+	last, err := os.ReadFile(h.restoredFile())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	return string(last) != string(id), nil
+}
+
+// noteRestored writes down in which boot the servers were brought up.
+func (h *host) noteRestored() error {
+	id, err := os.ReadFile(bootIDFile)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(h.restoredFile(), id, 0o600)
+}
+
+func (h *host) restoredFile() string { return filepath.Join(h.Config.DataDir, "restored-boot") }
+
+// bootIDFile changes with every boot of the machine.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // bringUp starts one server that is off. One that an operation has not defined yet, or
 // keeps paused, is that operation's.
