@@ -23,8 +23,7 @@ var (
 	accountPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?$`)
 	// cryptPattern is a crypt(3) hash of a method that today's distributions take:
 	// SHA-256, SHA-512, yescrypt, bcrypt.
-	cryptPattern  = regexp.MustCompile(`^\$(5|6|y|2[aby])\$[A-Za-z0-9./=,$]{10,200}$`)
-	secretPattern = regexp.MustCompile(`^secret:[A-Za-z0-9]([A-Za-z0-9./_-]{0,126}[A-Za-z0-9])?$`)
+	cryptPattern = regexp.MustCompile(`^\$(5|6|y|2[aby])\$[A-Za-z0-9./=,$]{10,200}$`)
 )
 
 // auth brings who may log in into its normal form.
@@ -154,10 +153,8 @@ func (d *decoder) rootPassword(text string) string {
 	case text == "" || !d.doc.sound(path):
 		return ""
 	case strings.HasPrefix(text, "secret:"):
-		if !secretPattern.MatchString(text) {
-			d.complainCut(path, -1, "is not the name of a secret", "write secret:NAME, with letters, digits, '.', '_', '/' and '-'")
-		}
-		return text
+		d.complainCut(path, -1, "secret:NAME is not supported yet", "write the output of `mkpasswd -m sha-512`")
+		return ""
 	case cryptPattern.MatchString(text):
 		return text
 	case strings.HasPrefix(text, "$"):
@@ -167,7 +164,7 @@ func (d *decoder) rootPassword(text string) string {
 	where := d.doc.where(path)
 	d.out.warn(d.name, issue{
 		at: where.at, path: where.path, cut: -1, message: "is in clear text; its hash is used",
-		next: "write the output of `mkpasswd -m sha-512`, or secret:NAME",
+		next: "write the output of `mkpasswd -m sha-512`",
 	})
 	hash, err := d.hash(text)
 	if err != nil {

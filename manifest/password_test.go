@@ -42,7 +42,6 @@ func TestHashesAndSecretNamesOfRootPasswordsAreKept(t *testing.T) {
 	for _, text := range []string{
 		"$6$saltsalt$qFmFH.bQmmtXzyBY0s9v7Oicd2z4XSIecDzlB5KiA2/jctKu9YterLp8wwnSq.qc.eoxqOmSuNp2xS0ktL3nh/",
 		"$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7",
-		"secret:db/root",
 	} {
 		quoted, err := json.Marshal(text)
 		require.NoError(t, err)
