@@ -19,6 +19,10 @@ help: ## List the targets
 packages: ## Name and install the host packages that building, testing and running need
 	@scripts/host-packages.sh --install
 
+.PHONY: test-packages
+test-packages: ## The same, with what only the tests need
+	@scripts/host-packages.sh --install test
+
 .PHONY: build
 build: ## Build bin/burrow and bin/burrow-devstack
 	go build -ldflags '$(LDFLAGS)' -o bin/burrow .
@@ -33,11 +37,11 @@ demo-clean: ## Take away everything the demo made
 	@scripts/demo-clean.sh
 
 .PHONY: check
-check: packages ## Format, vet, staticcheck, workflowcheck, file rules: what CI runs before the tests
+check: test-packages ## Format, vet, staticcheck, workflowcheck, file rules: what CI runs before the tests
 	@scripts/check.sh
 
 .PHONY: test
-test: packages build ## Everything: unit, replay, integration on real parts, one end-to-end run
+test: test-packages build ## Everything: unit, replay, integration on real parts, one end-to-end run
 	@scripts/test.sh
 
 .PHONY: test-short
@@ -45,7 +49,7 @@ test-short: build ## The tests that need no guest (seconds to a few minutes)
 	@scripts/test.sh -short
 
 .PHONY: bench
-bench: packages build ## Measure what the README promises, as ratios in one run
+bench: test-packages build ## Measure what the README promises, as ratios in one run
 	@scripts/bench.sh
 
 .PHONY: proto

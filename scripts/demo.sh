@@ -30,7 +30,8 @@ fi
 
 say "image $image"
 if [ "$($burrow get image "$image" -o name 2>/dev/null)" = "" ]; then
-  url=$($burrow image list -o json 2>/dev/null | sed -n "s/.*\"url\": *\"\([^\"]*$image[^\"]*\)\".*/\1/p" | head -1)
+  # The catalogue's table ends with the address.
+  url=$($burrow image list | awk -v name="$image" '$1 == name { print $NF }')
   if [ -n "$url" ] && curl -fsIL --max-time 10 -o /dev/null "$url" 2>/dev/null; then
     $burrow image import "$image"
   else

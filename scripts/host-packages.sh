@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # Names the host packages that are missing and, with --install, installs them.
+#
+#   host-packages.sh [--install] [test]     "test" adds what only the tests need
+#
 # Debian 12/13, Ubuntu 22.04/24.04. Other systems: the list is in docs/install.md.
 set -euo pipefail
 
@@ -7,10 +10,12 @@ packages=(
   libvirt-daemon-system libvirt-clients qemu-system-x86 qemu-utils   # the hypervisor
   openvswitch-switch dnsmasq-base nftables iproute2 ethtool          # its networks
   ansible-core openssh-client                                        # playbooks and logins
-  mmdebstrap e2fsprogs fdisk xz-utils util-linux debian-archive-keyring  # images built from packages
-  slirp4netns procps                                                 # the lab that tests run in
-  gcc libc6-dev git                                                  # building
+  mmdebstrap e2fsprogs fdisk xz-utils util-linux debian-archive-keyring # images built from packages
+  gcc libc6-dev git curl procps                                      # building, scripts
 )
+case " $* " in
+  *" test "*) packages+=(slirp4netns openssh-server) ;; # the lab's internet, and a real sshd in it
+esac
 
 missing=()
 for p in "${packages[@]}"; do
