@@ -44,11 +44,11 @@ func (op *operation) run(ctx workflow.Context, body node) error {
 	defer cancel()
 	op.cancel = cancel
 	err := body.run(main, op)
+	if err == nil {
+		return nil // its end is on record; a deadline that passed meanwhile comes too late
+	}
 	if op.cause != nil {
 		err = op.cause
-	}
-	if err == nil {
-		return nil
 	}
 	cancel()
 	op.settle(ctx)

@@ -1,12 +1,14 @@
 package workflows
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/ansible"
@@ -166,6 +168,24 @@ func TestADeadlineThatPassesRollsBack(t *testing.T) {
 	w.env.ExecuteWorkflow(ProvisionServer, in)
 	require.ErrorContains(t, w.env.GetWorkflowError(), "its deadline of 30m0s has passed")
 	requireUndone(t, w.calls())
+}
+
+func TestADeadlineThatPassesWhileTheEndIsWrittenComesTooLate(t *testing.T) {
+	w := newWorld(t)
+	undone := false
+	w.env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		var op *operation
+		body := sequence{step{stepFinish, func(workflow.Context) error {
+			op.add(stepFinish, func(workflow.Context) error { undone = true; return nil })
+			op.stop(errors.New("its deadline has passed")) // while the record is already settled
+			return nil
+		}}}
+		op, err := begin(ctx, NameProvisionServer, "server/db", manifest.PhaseProvisioning, body)
+		require.NoError(t, err)
+		return op.run(ctx, body)
+	})
+	require.NoError(t, w.env.GetWorkflowError())
+	require.False(t, undone, "what is on record as Running stays")
 }
 
 func TestAnUndoThatMeetsSomethingForeignGoesOnWithTheOthersAndSaysSo(t *testing.T) {
