@@ -13,6 +13,17 @@ func StepNames(workflow string) []string {
 	return nil
 }
 
+// Skips reports whether a step of ProvisionServer has nothing to do, as its input tells.
+func (in ProvisionServerIn) Skips(step string) bool {
+	switch step {
+	case stepKeys:
+		return len(in.Spec.Auth.URL)+len(in.Spec.Auth.PublicKey) == 0
+	case stepCheck, stepPlaybook:
+		return in.Spec.Ansible == nil
+	}
+	return false
+}
+
 // Registered gives every workflow under its registered name.
 func Registered() map[string]any {
 	return map[string]any{

@@ -85,7 +85,7 @@ func (p *provision) place(ctx workflow.Context) error {
 
 func (p *provision) keys(ctx workflow.Context) error {
 	auth := p.in.Spec.Auth
-	if len(auth.URL)+len(auth.PublicKey) == 0 {
+	if p.in.Skips(stepKeys) {
 		p.skip(ctx, stepKeys, "none declared; burrow's own key logs in")
 		return nil
 	}
@@ -97,7 +97,7 @@ func (p *provision) keys(ctx workflow.Context) error {
 }
 
 func (p *provision) check(ctx workflow.Context) error {
-	if p.in.Spec.Ansible == nil {
+	if p.in.Skips(stepCheck) {
 		p.skip(ctx, stepCheck, "no playbook")
 		return nil
 	}
@@ -244,7 +244,7 @@ func (p *provision) ready(ctx workflow.Context) error {
 
 func (p *provision) playbook(ctx workflow.Context) error {
 	spec := p.in.Spec.Ansible
-	if spec == nil {
+	if p.in.Skips(stepPlaybook) {
 		p.skip(ctx, stepPlaybook, "no playbook")
 		return nil
 	}

@@ -81,8 +81,17 @@ func (r *reducer) started(e *historypb.HistoryEvent, at time.Time) {
 	r.kind = a.GetWorkflowType().GetName()
 	r.op.Title = r.op.ID + "  " + r.kind
 	r.op.Started = at
+	var in workflows.ProvisionServerIn
+	readable := false // an input that is not skips nothing yet, and the end tells
+	if p := a.GetInput().GetPayloads(); r.kind == workflows.NameProvisionServer && len(p) > 0 {
+		readable = converter.GetDefaultDataConverter().FromPayload(p[0], &in) == nil
+	}
 	for _, name := range workflows.StepNames(r.kind) {
-		r.op.Steps = append(r.op.Steps, render.Step{Name: name, State: render.Pending})
+		state := render.Pending
+		if readable && in.Skips(name) {
+			state = render.Skipped
+		}
+		r.op.Steps = append(r.op.Steps, render.Step{Name: name, State: state})
 	}
 }
 
@@ -112,8 +121,8 @@ func (r *reducer) scheduled(e *historypb.HistoryEvent, at time.Time) {
 	r.activities[e.GetEventId()] = act
 	r.byID[a.GetActivityId()] = act
 	s := r.step(name)
-	if s.Started.IsZero() {
-		s.Started = at
+	if s.Started.IsZero() || s.State == render.Held {
+		s.Started = at // what it took before it was held is another try's
 	}
 	s.State, s.Ended, s.Attempt = render.Running, time.Time{}, 0
 	if name == stepUndo {
