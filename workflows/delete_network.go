@@ -18,9 +18,8 @@ func DeleteNetwork(ctx workflow.Context, in DeleteIn) error {
 			if r.missing() {
 				return nil
 			}
-			_, err := call[activities.Nothing](ctx, r.operation, onControl(quickTimeout), activities.IPAMForgetNetwork,
+			return r.destroy(ctx, onControl(quickTimeout), activities.IPAMForgetNetwork,
 				ipam.ForgetNetworkIn{Name: in.Name, UID: r.rec.Metadata.UID})
-			return err
 		}},
 		step{stepFinish, r.finish},
 	}

@@ -18,9 +18,8 @@ func DeleteVolume(ctx workflow.Context, in DeleteIn) error {
 			if r.missing() || r.rec.Status.Host == "" {
 				return nil
 			}
-			_, err := call[activities.Nothing](ctx, r.operation, onHost(r.rec.Status.Host, driverTimeout), activities.VolumeDelete,
+			return r.destroy(ctx, onHost(r.rec.Status.Host, driverTimeout), activities.VolumeDelete,
 				volume.DeleteIn{Name: in.Name, UID: r.rec.Metadata.UID})
-			return err
 		}},
 		step{"release host", func(ctx workflow.Context) error {
 			if r.missing() {

@@ -3,6 +3,7 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
+	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/manifest"
 )
@@ -14,6 +15,7 @@ type removal struct {
 	kind manifest.Kind
 	in   DeleteIn
 	rec  manifest.Record
+	gone bool // what the record stands for is gone, or may be
 }
 
 func (r *removal) runAs(ctx workflow.Context, name, resource string, body node) error {
@@ -34,7 +36,7 @@ func (r *removal) missing() bool { return r.rec.Metadata.UID == "" }
 
 func (r *removal) record(ctx workflow.Context) (err error) {
 	r.add(stepRecord, func(ctx workflow.Context) error {
-		if r.missing() {
+		if r.missing() || r.gone {
 			return nil
 		}
 		before := r.rec
@@ -48,6 +50,17 @@ func (r *removal) record(ctx workflow.Context) (err error) {
 	r.rec, err = r.beginRecord(ctx, state.BeginIn{
 		Kind: r.kind, Metadata: manifest.Metadata{Name: r.in.Name}, Phase: manifest.PhaseDeleting, RequestedBy: r.in.RequestedBy,
 	}, nil)
+	return err
+}
+
+// destroy calls what cannot be taken back. From then on a delete that is cancelled leaves
+// its record Deleting, for nobody to use, and the next delete goes on with it.
+func (r *removal) destroy(ctx workflow.Context, at target, activity string, in any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := call[activities.Nothing](ctx, r.operation, at, activity, in)
+	r.gone = r.gone || err == nil || stopped(err)
 	return err
 }
 

@@ -1,0 +1,56 @@
+package workflows
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/ipam"
+	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/activities/volume"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// library is a world with one volume and one network that are Ready.
+func library(t *testing.T) *world {
+	w := newWorld(t)
+	answer(w, activities.StateBegin, func(in state.BeginIn) state.BeginOut {
+		return state.BeginOut{Found: true, Record: manifest.Record{
+			Kind: in.Kind, Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1"},
+			Status: manifest.Status{Phase: manifest.PhaseDeleting, Host: "kvm1"},
+		}}
+	})
+	nothing[volume.DeleteIn](w, activities.VolumeDelete)
+	nothing[ipam.ForgetNetworkIn](w, activities.IPAMForgetNetwork)
+	return w
+}
+
+func TestARefusedDeleteLeavesTheRecordAsItWas(t *testing.T) {
+	w := library(t)
+	w.fail = failing(activities.IPAMForgetNetwork, errs.Permanent, 1)
+	w.env.ExecuteWorkflow(DeleteNetwork, DeleteIn{Name: "db-net"})
+	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
+	require.Equal(t, manifest.PhaseReady, w.last[activities.StateFinish].(state.FinishIn).Status.Phase)
+}
+
+func TestADeleteThatIsCancelledWhenTheDataIsGoneNeverSaysReadyAgain(t *testing.T) {
+	w := library(t)
+	w.fail = failing(activities.PlaceRelease, errs.Transient, 1<<10)
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Minute)
+	w.env.ExecuteWorkflow(DeleteVolume, DeleteIn{Name: "data"})
+	require.True(t, temporal.IsCanceledError(w.env.GetWorkflowError()))
+	require.Contains(t, w.calls(), activities.VolumeDelete)
+	require.NotContains(t, w.calls(), activities.StateFinish)
+}
+
+func TestADeleteThatIsCancelledBeforeAnythingIsGoneLeavesTheRecordAsItWas(t *testing.T) {
+	w := library(t)
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 0)
+	w.env.ExecuteWorkflow(DeleteVolume, DeleteIn{Name: "data"})
+	require.True(t, temporal.IsCanceledError(w.env.GetWorkflowError()))
+	require.NotContains(t, w.calls(), activities.VolumeDelete)
+}
