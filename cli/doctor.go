@@ -175,6 +175,7 @@ func checkHost(ctx context.Context, w config.Worker) []check {
 		checkSocket(ctx, "Open vSwitch", "start it: systemctl start openvswitch-switch (without systemd: /usr/share/openvswitch/scripts/ovs-ctl start)", "/run/openvswitch/db.sock"),
 		checkKVM(),
 		checkForwarding(),
+		checkFirewalls(ctx),
 	}
 	checks = append(checks, checkPrograms()...)
 	return append(checks, checkSpace(w.DataDir), checkSpace(w.Host.CacheDir))

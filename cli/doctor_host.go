@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"burrow.dev/burrow/internal/accel"
+	"burrow.dev/burrow/internal/hostnet"
 )
 
 // socketTimeout bounds the question whether a daemon on this machine accepts connections.
@@ -50,19 +52,59 @@ func checkKVM() check {
 	return judged("/dev/kvm", checkFail, accel.CheckPermissions(), "absent, or open to QEMU")
 }
 
+// checkForwarding looks whether this host passes packets on, and whether it has to.
 func checkForwarding() check {
-	const path = "/proc/sys/net/ipv4/ip_forward"
-	value, err := os.ReadFile(path)
+	value, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 	if err != nil {
-		return check{Name: "ip_forward", Level: checkWarn, Detail: err.Error()}
+		return check{Name: forwardingName, Level: checkWarn, Detail: err.Error()}
 	}
-	if strings.TrimSpace(string(value)) != "1" {
-		return check{
-			Name: "ip_forward", Level: checkWarn, Detail: "off: servers on nat and routed networks reach nobody outside",
-			Next: "sysctl -w net.ipv4.ip_forward=1, and a file in /etc/sysctl.d to keep it",
-		}
+	uplinks, err := filepath.Glob("/sys/class/net/bwu*")
+	return forwardingVerdict(strings.TrimSpace(string(value)) == "1", err == nil && len(uplinks) > 0)
+}
+
+const forwardingName = "ip_forward"
+
+// forwardingVerdict: the worker switches forwarding on with the first NAT network, so off
+// is a fault only after that.
+func forwardingVerdict(on, networks bool) check {
+	k := check{Name: forwardingName, Level: checkOK, Detail: "on"}
+	switch {
+	case on:
+	case networks:
+		k.Level, k.Detail = checkWarn, "off: servers on NAT networks reach nobody outside"
+		k.Next = "something switched it off: sysctl -w net.ipv4.ip_forward=1, and look in /etc/sysctl.d"
+	default:
+		k.Detail = "off; burrow switches it on with the first NAT network"
 	}
-	return check{Name: "ip_forward", Level: checkOK, Detail: "on"}
+	return k
+}
+
+// checkFirewalls looks for firewalls of others that drop what servers send outside.
+func checkFirewalls(ctx context.Context) check {
+	if os.Geteuid() != 0 {
+		return check{Name: firewallsName, Level: checkOK, Detail: "not looked at: that takes root"}
+	}
+	return firewallsVerdict(hostnet.ForwardBlockers(ctx))
+}
+
+const firewallsName = "other firewalls"
+
+func firewallsVerdict(blockers []string, err error) check {
+	switch {
+	case err != nil:
+		return judged(firewallsName, checkWarn, err, "")
+	case len(blockers) == 0:
+		return check{Name: firewallsName, Level: checkOK, Detail: "none drops what passes through this host"}
+	}
+	k := check{
+		Name: firewallsName, Level: checkWarn,
+		Detail: "nft chain " + strings.Join(blockers, ", ") + " drops what nobody accepts: servers on NAT networks reach nobody outside",
+		Next:   "let interfaces bwu* through in it, both ways",
+	}
+	if slices.Contains(blockers, "ip filter FORWARD") { // Docker's, or any iptables script's
+		k.Next += ": iptables -I FORWARD -i 'bwu+' -j ACCEPT && iptables -I FORWARD -o 'bwu+' -j ACCEPT (with Docker: DOCKER-USER instead of FORWARD)"
+	}
+	return k
 }
 
 // program is a command that a host worker runs, with the package it comes from.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -165,6 +166,28 @@ func TestTheDoctorJudgesSpace(t *testing.T) {
 	require.Equal(t, checkWarn, spaceVerdict("x", 4<<30).Level)
 	require.Equal(t, checkFail, spaceVerdict("x", 1<<20).Level)
 	require.NotEqual(t, "", checkSpace("/nonexistent/deep/folder").Detail, "the file system it would be on")
+}
+
+func TestTheDoctorJudgesForwarding(t *testing.T) {
+	require.Equal(t, check{Name: "ip_forward", Level: checkOK, Detail: "on"}, forwardingVerdict(true, true))
+	before := forwardingVerdict(false, false)
+	require.Equal(t, checkOK, before.Level, "the worker does it")
+	require.Contains(t, before.Detail, "burrow switches it on")
+	after := forwardingVerdict(false, true)
+	require.Equal(t, checkWarn, after.Level)
+	require.Contains(t, after.Next, "net.ipv4.ip_forward=1")
+}
+
+func TestTheDoctorWarnsOfFirewallsThatDropForwardedTraffic(t *testing.T) {
+	require.Equal(t, checkOK, firewallsVerdict(nil, nil).Level)
+	docker := firewallsVerdict([]string{"ip filter FORWARD"}, nil)
+	require.Equal(t, checkWarn, docker.Level)
+	require.Contains(t, docker.Detail, "ip filter FORWARD")
+	require.Contains(t, docker.Next, "-i 'bwu+' -j ACCEPT")
+	require.NotContains(t, firewallsVerdict([]string{"inet firewalld filter_FORWARD"}, nil).Next, "iptables")
+	unread := firewallsVerdict(nil, errs.NewOperator("firewall of this host", "list its rules", errs.ErrNotFound, "install nftables"))
+	require.Equal(t, checkWarn, unread.Level)
+	require.Equal(t, "install nftables", unread.Next)
 }
 
 func TestTheDoctorLooksWhetherSomebodyListens(t *testing.T) {

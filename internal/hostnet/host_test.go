@@ -90,4 +90,13 @@ func TestFirewallsThatDropForwardedPacketsAreNamed(t *testing.T) {
 	found, err = ForwardBlockers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"ip filter FORWARD"}, found)
+
+	require.NoError(t, nft(t.Context(), "table ip filter { chain MINE { iifname \"bwu*\" counter accept; }\n}\n"))
+	found, err = ForwardBlockers(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"ip filter FORWARD"}, found, "answers do not come back yet")
+	require.NoError(t, nft(t.Context(), "table ip filter { chain MINE { oifname \"bwu*\" counter accept; }\n}\n"))
+	found, err = ForwardBlockers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, found, "its owner lets us through")
 }
