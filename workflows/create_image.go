@@ -63,6 +63,7 @@ func (c *imaging) record(ctx workflow.Context) (err error) {
 // place asks for a live host and gives its reservation back at once: images are a cache,
 // and what they take is checked against the pool's real free space.
 func (c *imaging) place(ctx workflow.Context) error {
+	c.add(stepPlace, c.unplace)
 	out, err := call[place.Out](ctx, c.operation, onControl(quickTimeout), activities.PlacePlace,
 		place.In{Owner: "image/" + c.in.Name, UID: c.rec.Metadata.UID, NodeName: c.in.Host})
 	if err != nil {
@@ -70,7 +71,11 @@ func (c *imaging) place(ctx workflow.Context) error {
 	}
 	c.host = out.Host
 	c.detail(ctx, stepPlace, "on %s", c.host)
-	_, err = call[activities.Nothing](ctx, c.operation, onControl(quickTimeout), activities.PlaceRelease,
+	return c.unplace(ctx)
+}
+
+func (c *imaging) unplace(ctx workflow.Context) error {
+	_, err := call[activities.Nothing](ctx, c.operation, onControl(quickTimeout), activities.PlaceRelease,
 		place.ReleaseIn{Host: c.host, UID: c.rec.Metadata.UID})
 	return err
 }
