@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/libvirtx"
 	"burrow.dev/burrow/manifest"
 )
@@ -27,6 +28,37 @@ func (h *host) follow(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			h.Log.Warn("status not written", slog.String("server", e.Name), slog.Any("error", err))
+		}
+	}
+	return ctx.Err()
+}
+
+// watchEvery is how soon the watch of the records is tried again while etcd is away.
+const watchEvery = time.Second
+
+// review looks at a guest again whenever its record settles. What libvirt told while an
+// operation worked on the server was not written, so the end of the operation may say
+// Running of a guest that has powered itself off, or keep what a restart has mended.
+func (h *host) review(ctx context.Context) error {
+	for ctx.Err() == nil {
+		changes, err := h.store.Watch(ctx, manifest.KindServer)
+		if err != nil {
+			h.Log.Warn("records not watched yet", slog.Any("error", err))
+			select {
+			case <-ctx.Done():
+			case <-time.After(watchEvery):
+			}
+			continue
+		}
+		for c := range changes {
+			rec := c.Record
+			if c.Type != etcdstate.Put || rec.Status.Host != h.Config.Host.Name || rec.Status.Operation != nil {
+				continue
+			}
+			err := h.observed(ctx, manifest.DomainUUID(rec.Metadata.UID), rec.Metadata.Name)
+			if err != nil && ctx.Err() == nil {
+				h.Log.Warn("status not written", slog.String("server", rec.Metadata.Name), slog.Any("error", err))
+			}
 		}
 	}
 	return ctx.Err()
@@ -66,14 +98,21 @@ func (h *host) observed(ctx context.Context, uuid, name string) error {
 		return nil
 	}
 	_, err = h.store.Update(ctx, manifest.KindServer, name, func(r *manifest.Record) error {
-		if manifest.DomainUUID(r.Metadata.UID) == uuid && changes(r.Status, phase, condition) {
-			r.Status.Phase = phase
-			r.Status.Conditions = withCondition(r.Status.Conditions, condition)
+		if r.Metadata.ResourceVersion != rec.Metadata.ResourceVersion {
+			return errMoved
 		}
+		r.Status.Phase = phase
+		r.Status.Conditions = withCondition(r.Status.Conditions, condition)
 		return nil
 	})
+	if errors.Is(err, errMoved) || errors.Is(err, errs.ErrNotFound) {
+		return nil // review looks again
+	}
 	return err
 }
+
+// errMoved ends an update of a record that was written since the guest was looked at.
+var errMoved = errors.New("the record has changed")
 
 // meaning says what a domain's state is for its server.
 func meaning(state, reason string) (manifest.Phase, manifest.Condition) {

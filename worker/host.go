@@ -96,6 +96,7 @@ func (h *host) run(ctx context.Context) error {
 	group.Go(func() error { return h.announce(ctx) })
 	group.Go(func() error { h.networks.Keep(ctx); return nil })
 	group.Go(func() error { return h.follow(ctx) })
+	group.Go(func() error { return h.review(ctx) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}

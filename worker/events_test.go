@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"burrow.dev/burrow/activities/domain"
+	"burrow.dev/burrow/internal/config"
+	"burrow.dev/burrow/internal/devstacktest"
+	"burrow.dev/burrow/internal/etcdstate"
+	"burrow.dev/burrow/manifest"
+)
+
+// patience bounds every wait for something that happens by itself.
+const patience = 20 * time.Second
+
+// guestState is a libvirt whose every guest is in one state.
+type guestState struct {
+	domain.Libvirt
+	state string
+}
+
+func (g guestState) DomainState(context.Context, string) (state, reason string, err error) {
+	return g.state, "", nil
+}
+
+// hostWith is a host with nothing but its records, and guests in one state.
+func hostWith(t *testing.T, state string) *host {
+	t.Helper()
+	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{devstacktest.Etcd(t)}}, etcdstate.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	p := &parts{Options: Options{Log: slog.New(slog.DiscardHandler)}, store: store}
+	p.Config.Host.Name = "kvm1"
+	return &host{parts: p, domains: domain.New(domain.Config{Libvirt: guestState{state: state}})}
+}
+
+func TestWhatAGuestDidDuringAnOperationIsWrittenWhenTheRecordSettles(t *testing.T) {
+	tests := map[string]struct {
+		state string
+		ends  manifest.Status // how the operation ends
+		phase manifest.Phase
+	}{
+		"it powered itself off": {"shutoff", manifest.Status{Phase: manifest.PhaseRunning, Host: "kvm1"}, manifest.PhaseStopped},
+		"a restart mended it": {"running", manifest.Status{
+			Phase: manifest.PhaseRunning, Host: "kvm1", Conditions: []manifest.Condition{{Type: attention, Status: true, Reason: "IOError"}},
+		}, manifest.PhaseRunning},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := hostWith(t, tt.state)
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := h.store.Create(ctx, manifest.Record{
+				Kind: manifest.KindServer, Metadata: manifest.RecordMeta{Metadata: manifest.Metadata{Name: "db"}, UID: uuid.NewString()},
+				Status: manifest.Status{Phase: manifest.PhaseUpdating, Host: "kvm1", Operation: &manifest.Operation{RunID: "run"}},
+			})
+			require.NoError(t, err)
+			ended := make(chan error, 1)
+			go func() { ended <- h.review(ctx) }()
+			_, err = h.store.Update(ctx, manifest.KindServer, "db", func(r *manifest.Record) error { r.Status = tt.ends; return nil })
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				rec, err := h.store.Get(ctx, manifest.KindServer, "db")
+				return err == nil && rec.Status.Phase == tt.phase && len(rec.Status.Conditions) == 0
+			}, patience, patience/1000)
+			cancel()
+			require.ErrorIs(t, <-ended, context.Canceled)
+		})
+	}
+}
