@@ -91,12 +91,12 @@ func (h *host) run(ctx context.Context) error {
 		return errs.NewTransient("queue "+activities.HostQueue(h.Config.Host.Name), "poll", err)
 	}
 	defer w.Stop()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.store.KeepAlive(ctx, h.Config.Host.Name) })
-	group.Go(func() error { return h.announce(ctx) })
-	group.Go(func() error { h.networks.Keep(ctx); return nil })
-	group.Go(func() error { return h.follow(ctx) })
-	group.Go(func() error { return h.review(ctx) })
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.store.KeepAlive(running, h.Config.Host.Name) })
+	group.Go(func() error { return h.announce(running) })
+	group.Go(func() error { h.networks.Keep(running); return nil })
+	group.Go(func() error { return h.follow(running) })
+	group.Go(func() error { return h.review(running) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}

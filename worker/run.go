@@ -58,29 +58,28 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeParts()
-	group, ctx := errgroup.WithContext(ctx)
+	group, running := errgroup.WithContext(ctx)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
 		Records: records{p.store}, Blobs: p.blobs, Log: o.Log,
 	}
 	if slices.Contains(o.Roles, RoleHost) {
-		h, err := newHost(ctx, p)
+		h, err := newHost(running, p)
 		if err != nil {
 			return err
 		}
 		defer h.close()
 		h.serve(&deps)
-		group.Go(func() error { return h.run(ctx) })
+		group.Go(func() error { return h.run(running) })
 	}
 	if slices.Contains(o.Roles, RoleControl) {
-		group.Go(func() error { return runControl(ctx, p) })
+		group.Go(func() error { return runControl(running, p) })
 	}
-	group.Go(func() error { return gateway.NewServer(deps).Serve(ctx, o.Config.Gateway) })
-	err = group.Wait()
-	if ctx.Err() != nil && err == nil {
-		return nil
+	group.Go(func() error { return gateway.NewServer(deps).Serve(running, o.Config.Gateway) })
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // connect opens what every role needs.
