@@ -49,7 +49,7 @@ func TestAnErrorKeepsItsNameCauseAndNextStepOverTheWire(t *testing.T) {
 	c := connect(t, serve(t, deps(t, &store{})))
 	_, err := c.Get(t.Context(), manifest.KindServer, "db")
 	require.ErrorIs(t, err, errs.ErrNotFound)
-	require.EqualError(t, err, "server/db: read: not found; list what there is: burrow get")
+	require.EqualError(t, err, "server/db: look up: not found; `burrow get server` lists what there is")
 	require.Equal(t, errs.Permanent, errs.ClassOf(err))
 }
 

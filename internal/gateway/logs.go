@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway/gatewaypb"
 	"burrow.dev/burrow/manifest"
 )
@@ -17,11 +18,14 @@ func (s *Server) Logs(req *gatewaypb.LogsRequest, stream grpc.ServerStreamingSer
 		return absent("run logs")
 	}
 	ctx := stream.Context()
-	rec, err := s.deps.Records.Get(ctx, manifest.KindServer, req.GetServer())
+	rec, err := s.record(ctx, manifest.KindServer, req.GetServer())
 	if err != nil {
 		return err
 	}
 	log, err := s.deps.Logs.Open(ctx, rec, req.GetRun(), req.GetFollow())
+	if errors.Is(err, errs.ErrNotFound) {
+		return noLog(rec, req.GetRun())
+	}
 	if err != nil {
 		return err
 	}
@@ -49,4 +53,14 @@ func (s *Server) Logs(req *gatewaypb.LogsRequest, stream grpc.ServerStreamingSer
 			return err
 		}
 	}
+}
+
+// noLog says that a server has no such run, or none at all.
+func noLog(rec manifest.Record, run string) error {
+	ref := manifest.Ref(manifest.KindServer, rec.Metadata.Name)
+	cause, next := errs.Reason("%w: no playbook has run on it yet", errs.ErrNotFound), "`burrow describe "+ref+"` shows how it stands"
+	if run != "" {
+		cause, next = errs.Reason("%w: it has no run %q", errs.ErrNotFound, run), "leave --run out for its latest run"
+	}
+	return errs.NewPermanent(ref, "read its log", cause, next)
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -14,11 +15,20 @@ import (
 
 // GetRecord implements the service.
 func (s *Server) GetRecord(ctx context.Context, req *gatewaypb.GetRecordRequest) (*gatewaypb.Record, error) {
-	rec, err := s.deps.Records.Get(ctx, manifest.Kind(req.GetKind()), req.GetName())
+	rec, err := s.record(ctx, manifest.Kind(req.GetKind()), req.GetName())
 	if err != nil {
 		return nil, err
 	}
 	return encodeRecord(rec)
+}
+
+// record reads one record; that there is none is said in the words of who asked for it.
+func (s *Server) record(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
+	rec, err := s.deps.Records.Get(ctx, kind, name)
+	if errors.Is(err, errs.ErrNotFound) {
+		return rec, errs.NewPermanent(manifest.Ref(kind, name), "look up", errs.ErrNotFound, "`burrow get "+kind.Word()+"` lists what there is")
+	}
+	return rec, err
 }
 
 // ListRecords implements the service.

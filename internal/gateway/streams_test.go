@@ -230,7 +230,7 @@ func TestAServerThatCannotBeReachedSaysWhy(t *testing.T) {
 	for name, want := range map[string]string{
 		"far":  "it is on host kvm2, and this gateway is on kvm1",
 		"new":  "it has no address (it is Provisioning); follow it: burrow watch server/new",
-		"none": "server/none: read: not found",
+		"none": "server/none: look up: not found; `burrow get server` lists what there is",
 		"db":   "server/db: connect to port 1: unavailable",
 	} {
 		_, err := c.DialServer(t.Context(), name, 1)
@@ -282,11 +282,11 @@ func TestAConsoleIsJoinedAndLeft(t *testing.T) {
 
 func TestALogIsReadFollowedAndLeft(t *testing.T) {
 	reader, writer := io.Pipe()
-	d := deps(t, &store{records: []manifest.Record{server("db")}})
+	d := deps(t, &store{records: []manifest.Record{server("db"), server("new")}})
 	d.Logs = runLogs(func(_ context.Context, rec manifest.Record, run string, follow bool) (io.ReadCloser, error) {
 		switch {
 		case rec.Metadata.UID != "uid-of-db" || run == "none":
-			return nil, errs.NewPermanent("server/db", "open its run log", errs.ErrNotFound, "")
+			return nil, errs.ErrNotFound
 		case follow:
 			return reader, nil
 		}
@@ -294,14 +294,19 @@ func TestALogIsReadFollowedAndLeft(t *testing.T) {
 	})
 	c := connect(t, serve(t, d))
 	var out bytes.Buffer
+	err := c.Logs(t.Context(), "new", "", false, &out)
+	require.ErrorIs(t, err, errs.ErrNotFound)
+	require.EqualError(t, err, "server/new: read its log: not found: no playbook has run on it yet; `burrow describe server/new` shows how it stands")
 	require.NoError(t, c.Logs(t.Context(), "db", "", false, &out))
 	require.Equal(t, "PLAY [all]\n", out.String())
-	require.ErrorIs(t, c.Logs(t.Context(), "db", "none", false, &out), errs.ErrNotFound)
+	err = c.Logs(t.Context(), "db", "none", false, &out)
+	require.ErrorIs(t, err, errs.ErrNotFound)
+	require.ErrorContains(t, err, `server/db: read its log: not found: it has no run "none"; leave --run out`)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var writing sync.WaitGroup
 	writing.Go(func() { _, _ = writer.Write([]byte("TASK [install]\n")) })
-	err := c.Logs(ctx, "db", "", true, writerFunc(func(p []byte) (int, error) {
+	err = c.Logs(ctx, "db", "", true, writerFunc(func(p []byte) (int, error) {
 		cancel()
 		return len(p), nil
 	}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -157,7 +158,7 @@ func (f folder) Get(_ context.Context, kind manifest.Kind, name string) (manifes
 	var rec manifest.Record
 	content, err := os.ReadFile(filepath.Join(f.dir, kind.Word()+"-"+name+".json"))
 	if err != nil {
-		return rec, errs.NewPermanent(manifest.Ref(kind, name), "read", errs.ErrNotFound, "list what there is: burrow get "+kind.Word())
+		return rec, errs.NewPermanent(manifest.Ref(kind, name), "read record", errs.ErrNotFound, "")
 	}
 	err = json.Unmarshal(content, &rec)
 	if kind == manifest.KindServer && len(rec.Status.Ports) > 0 && rec.Status.HostKeys == nil {
@@ -201,7 +202,7 @@ func (l runLogs) Open(_ context.Context, _ manifest.Record, run string, _ bool) 
 	}
 	f, err := os.Open(filepath.Join(l.work, "logs", run+".log"))
 	if err != nil {
-		return nil, errs.NewPermanent("server/db", "open the log of run "+run, errs.ErrNotFound, "leave --run out for the latest run")
+		return nil, fmt.Errorf("run %q: %w", run, errs.ErrNotFound)
 	}
 	return f, nil
 }
