@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	ucli "github.com/urfave/cli/v2"
@@ -38,11 +39,19 @@ func cancelCommand() *ucli.Command {
 	}
 }
 
-// cancelled takes the end that was asked for as success.
+// cancelled takes the end that was asked for as success. An undo that left something is none.
 func cancelled(c *ucli.Context, err error) error {
-	if exit, ok := err.(*ExitError); ok && exit.Code == ExitFailed {
-		fmt.Fprintln(c.App.Writer, exit.Err)
+	var given *givenUpError
+	if errors.As(err, &given) {
+		fmt.Fprintln(c.App.Writer, given.Err)
 		return nil
 	}
 	return err
 }
+
+// givenUpError is the end of operations that failed only as cancelled or aborted ones do:
+// what they had made is undone.
+type givenUpError struct{ *ExitError }
+
+// Unwrap gives the exit code.
+func (e *givenUpError) Unwrap() error { return e.ExitError }

@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
+	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/workflows"
 )
 
 func TestErrorsArePrintedOnceAndDecideTheExitCode(t *testing.T) {
@@ -38,6 +41,37 @@ func TestErrorsArePrintedOnceAndDecideTheExitCode(t *testing.T) {
 	require.Equal(t, ExitInvalid, report(&out, problems.Err()))
 	require.Contains(t, out.String(), "a.yaml:3:1: server/db: spec.cpu: must be at least 1")
 	require.Contains(t, out.String(), "error: 1 problem; nothing was touched")
+}
+
+func TestTheWorstEndOfSeveralOperationsDecidesTheExitCode(t *testing.T) {
+	failed := func(class errs.Class) follow.Outcome {
+		return follow.Outcome{Kind: workflows.NameProvisionServer, Status: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, Class: string(class)}
+	}
+	cancelled := follow.Outcome{Kind: workflows.NameProvisionServer, Status: enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED}
+	held := follow.Outcome{Kind: workflows.NameProvisionServer, Held: true}
+	busy := follow.Outcome{
+		Kind: workflows.NameApplyDocuments, Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+		Result: []byte(`{"results":[{"ref":"server/db","error":"busy","busy":true}]}`),
+	}
+	for name, c := range map[string]struct {
+		ends    []follow.Outcome
+		code    int
+		givenUp bool
+	}{
+		"busy, held":           {[]follow.Outcome{busy, held}, ExitHeld, false},
+		"held, failed":         {[]follow.Outcome{held, failed(errs.Operator)}, ExitFailed, false},
+		"aborted":              {[]follow.Outcome{failed(errs.Operator)}, ExitFailed, true},
+		"cancelled":            {[]follow.Outcome{cancelled}, ExitFailed, true},
+		"its undo left things": {[]follow.Outcome{cancelled, failed(errs.Permanent)}, ExitFailed, false},
+	} {
+		var exit *ExitError
+		err := verdict(c.ends)
+		require.ErrorAs(t, err, &exit, name)
+		require.Equal(t, c.code, exit.Code, name)
+		var given *givenUpError
+		require.Equal(t, c.givenUp, errors.As(err, &given), name)
+	}
+	require.NoError(t, verdict([]follow.Outcome{{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}}))
 }
 
 func TestResourcesAreNamedInEveryUsualWay(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,13 +161,15 @@ func shownID(outcomes []follow.Outcome) string {
 func verdict(outcomes []follow.Outcome) error {
 	var worst *ExitError
 	worse := func(code int, format string, args ...any) {
-		if worst == nil || code == ExitFailed && worst.Code != ExitFailed {
+		if worst == nil || slices.Index(severity, code) < slices.Index(severity, worst.Code) {
 			worst = &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
 		}
 	}
+	left := false
 	for _, o := range outcomes {
 		switch {
 		case o.Held:
+			left = true
 			worse(ExitHeld, "%s waits for you: %s. Mend it and `burrow retry %s`, or give up with `burrow abort %s`",
 				o.ID, strings.TrimPrefix(o.Message, o.ID+": "), o.ID, o.ID)
 		case o.Kind == workflows.NameApplyDocuments && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
@@ -174,13 +177,26 @@ func verdict(outcomes []follow.Outcome) error {
 		case o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
 			// It only waits for something that is held.
 		case o.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			left = left || !givenUp(o)
 			worse(ExitFailed, "%s: %s", o.ID, strings.TrimPrefix(o.Message, o.ID+": "))
 		}
 	}
 	if worst == nil {
 		return nil
 	}
+	if worst.Code == ExitFailed && !left {
+		return &givenUpError{worst}
+	}
 	return worst
+}
+
+// severity is the order in which ends of several operations decide the exit code.
+var severity = []int{ExitFailed, ExitHeld, ExitBusy}
+
+// givenUp reports whether an operation ended as one that a person cancels or aborts: what
+// an undo could not remove makes its error Permanent, whatever it was before.
+func givenUp(o follow.Outcome) bool {
+	return o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED || o.Class == string(errs.Operator)
 }
 
 // applyVerdict reports documents that have no workflow of their own to report them.
