@@ -132,8 +132,15 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // usageProblem replaces urfave's: an unknown flag, a value that is none.
 func usageProblem(c *ucli.Context, err error, _ bool) error {
-	text := strings.Replace(err.Error(), "flag provided but not defined: ", "there is no flag ", 1)
-	return usageErrorf(c, "%s", text)
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return usageErrorf(c, "%w", err)
+	}
+	var names []string
+	if c.Command != nil {
+		names = flagWords(c.Command.Flags)
+	}
+	return usageErrorf(c, "there is no flag %s%s", typedFlag(c, name), didYouMean("--"+name, names))
 }
 
 // commandPath names the command as it is typed, without the program: "image list".

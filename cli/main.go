@@ -26,6 +26,7 @@ func Main(ctx context.Context, args []string) int {
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	app := newApp()
 	app.Reader, app.Writer, app.ErrWriter = in, out, errOut
+	app.Metadata = map[string]any{typedWords: args}
 	return report(errOut, app.RunContext(ctx, arrange(app, args)))
 }
 
@@ -36,7 +37,6 @@ func newApp() *ucli.App {
 		UsageText:            "burrow COMMAND [arguments] [flags]     flags may stand anywhere; after -- everything is an argument",
 		Version:              version(),
 		EnableBashCompletion: true,
-		Suggest:              true,
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{
 				Name: "config", EnvVars: []string{"BURROW_CONFIG"}, Value: config.DefaultDataDir + "/" + config.ClientFile,
@@ -61,7 +61,7 @@ func rootAction(c *ucli.Context) error {
 		return ucli.ShowAppHelp(c)
 	}
 	name := c.Args().First()
-	return usageErrorf(c, "%q is no command. %s", name, ucli.SuggestCommand(c.App.Commands, name))
+	return usageErrorf(c, "%q is no command%s", name, didYouMean(name, commandNames(c.App.Commands)))
 }
 
 // finish gives a command, and those below it, what all have in common.
@@ -76,7 +76,8 @@ func finish(c *ucli.Command) {
 			if ctx.NArg() == 0 {
 				return ucli.ShowSubcommandHelp(ctx)
 			}
-			return usageErrorf(ctx, "%q is no command of %s", ctx.Args().First(), c.Name)
+			name := ctx.Args().First()
+			return usageErrorf(ctx, "%q is no command of %s%s", name, c.Name, didYouMean(name, commandNames(c.Subcommands)))
 		}
 	}
 }

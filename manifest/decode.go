@@ -81,7 +81,7 @@ func (d *decoder) strangers(v *value, path string, fields []field) map[string]bo
 		if slices.Contains(names, e.key) {
 			continue
 		}
-		near := nearest(e.key, names)
+		near := Nearest(e.key, names)
 		d.unknown(e, path, near, fields)
 		if near != "" && !d.opts.Lenient {
 			meant[near] = true

@@ -8,6 +8,8 @@ type Known interface {
 	Each(kind Kind) []Record
 	// Catalogue reports whether an image of that name ships with burrow.
 	Catalogue(image string) bool
+	// CatalogueNames gives the names of those images, for suggestions.
+	CatalogueNames() []string
 	// Connected is false when no gateway was asked, so that a message can say so.
 	Connected() bool
 }
@@ -55,6 +57,9 @@ func (s *Snapshot) Catalogue(image string) bool {
 	_, ok := s.catalogue[image]
 	return ok
 }
+
+// CatalogueNames implements Known; the order is that of names.
+func (s *Snapshot) CatalogueNames() []string { return sortedKeys(s.catalogue) }
 
 // Connected implements Known.
 func (s *Snapshot) Connected() bool { return s.connected }

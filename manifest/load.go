@@ -193,7 +193,7 @@ func unknownKind(v *value) issue {
 		return issue{at: v.at, path: "kind", message: reason}
 	}
 	i := issue{at: v.at, path: "kind", message: quote(v.text) + " is not a kind", next: "write one of " + alternatives(kindNames())}
-	if near := nearest(v.text, kindNames()); near != "" {
+	if near := Nearest(v.text, kindNames()); near != "" {
 		i.next = "did you mean " + near + "?"
 	}
 	return i

@@ -43,7 +43,11 @@ func ParseKind(word string) (Kind, error) {
 			return kind, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not a kind; say one of %s", word, strings.Join(ownWords(), ", "))
+	words := ownWords()
+	if near := Nearest(word, words); near != "" {
+		return "", fmt.Errorf("%q is not a kind; did you mean %s?", word, near)
+	}
+	return "", fmt.Errorf("%q is not a kind; say one of %s", word, strings.Join(words, ", "))
 }
 
 // ParseKindName reads "server db", "server/db" or a short form of either, as separate
@@ -121,10 +125,11 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// ownWords are the words of the kinds that manifests may declare.
 func ownWords() []string {
 	var words []string
-	for _, w := range kindWords {
-		words = append(words, w[0])
+	for _, kind := range Kinds() {
+		words = append(words, kind.Word())
 	}
 	slices.Sort(words)
 	return words

@@ -2,8 +2,8 @@ package manifest
 
 import "strings"
 
-// nearest finds the known word that word is most likely a slip for, or "".
-func nearest(word string, known []string) string {
+// Nearest finds the known word that word is most likely a slip for, or "".
+func Nearest(word string, known []string) string {
 	if len(word) > 2*MaxNameLength {
 		return ""
 	}

@@ -79,7 +79,7 @@ func (d *decoder) choice(text, path string, r rules) {
 		return
 	}
 	next := "use " + alternatives(r.enum)
-	if near := nearest(text, r.enum); near != "" {
+	if near := Nearest(text, r.enum); near != "" {
 		next = "did you mean " + near + "?"
 	}
 	d.complain(path, fmt.Sprintf("%s is not allowed", quote(text)), next)

@@ -88,7 +88,7 @@ func (v *validator) reference(doc *Document, path string, kind Kind, name, next 
 		v.usable(doc, path, kind, name)
 		return
 	}
-	if near := nearest(name, v.names(kind)); near != "" {
+	if near := Nearest(name, v.names(kind)); near != "" {
 		next = "did you mean " + near + "?"
 	} else if !v.known.Connected() {
 		next += " (burrow was not asked what exists: no gateway answered)"
@@ -120,6 +120,9 @@ func (v *validator) names(kind Kind) []string {
 	}
 	for _, r := range v.known.Each(kind) {
 		names = append(names, r.Metadata.Name)
+	}
+	if kind == KindImage {
+		names = append(names, v.known.CatalogueNames()...)
 	}
 	return names
 }

@@ -40,7 +40,8 @@ func TestReferencesAndAddressesAreCheckedAgainstWhatIsKnown(t *testing.T) {
 		want []string // of each problem; none: valid
 	}{
 		{"all known", serverText("mmImage: large\nnetworkInterface: [{networkname: office, address: 172.16.100.8}]\ndependsOn: [server/old]"), nil},
-		{"image nearly right", serverText("mmImage: debian21"), []string{`spec.mmImage: image "debian21" is neither in this apply nor known; add an Image document`}},
+		{"image nobody has", serverText("mmImage: windows95"), []string{`spec.mmImage: image "windows95" is neither in this apply nor known; add an Image document`}},
+		{"image of the catalogue, nearly right", serverText("mmImage: debian12x"), []string{`spec.mmImage: image "debian12x" is neither in this apply nor known; did you mean debian12?`}},
 		{"network nearly right", nic("networkname: offices"), []string{"did you mean office?"}},
 		{"volume without spec", serverText("storage: [{metadata: {name: nope}}]"), []string{`volume "nope" is neither in this apply nor known; add a Volume document, or a spec with a size here`}},
 		{"dependsOn unknown", serverText("dependsOn: [server/nope]"), []string{`spec.dependsOn[0]: server "nope" is neither`}},
