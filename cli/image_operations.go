@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"burrow.dev/burrow/activities/image"
+	"burrow.dev/burrow/internal/imagestore/build"
 	imagecatalogue "burrow.dev/burrow/internal/imagestore/catalogue"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
@@ -29,7 +32,11 @@ func imageImportCommand() *ucli.Command {
 			if c.NArg() != 1 {
 				return usageErrorf(c, "name one image: a catalogue name, a URL or a file")
 			}
-			in := importFrom(c, c.Args().First())
+			what := c.Args().First()
+			if !importable(what) {
+				return usageErrorf(c, "%q is no name in the catalogue, no URL, and no file here%s", what, nearOrList(what, imagecatalogue.Names()))
+			}
+			in := importFrom(c, what)
 			if err := manifest.CheckName(manifest.KindImage, in.Name); err != nil {
 				return usageErrorf(c, "%v; give it one with --name", err)
 			}
@@ -43,7 +50,7 @@ func imageBuildCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:      "build",
 		Usage:     "build an image from a distribution's packages, for sites without internet images",
-		ArgsUsage: "debian12 | debian13",
+		ArgsUsage: strings.Join(distroNames(), " | "),
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "name", Usage: "`NAME` in the library; default: the distribution's"},
 			hostFlag(), detachFlag(), outputFlag("table", "json"),
@@ -53,6 +60,9 @@ func imageBuildCommand() *ucli.Command {
 				return usageErrorf(c, "name one distribution")
 			}
 			distro := c.Args().First()
+			if known := distroNames(); !slices.Contains(known, distro) {
+				return usageErrorf(c, "there is no recipe for %q%s", distro, nearOrList(distro, known))
+			}
 			name := c.String("name")
 			if name == "" {
 				name = distro
@@ -88,6 +98,32 @@ func imageDeleteCommand() *ucli.Command {
 
 func hostFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: "host", Usage: "`HOST` that gets it first; default: any that is alive"}
+}
+
+// importable reports whether a word can be an image's source. A path may be of a host
+// that is not this one; a bare name that is no file here is more likely a slip.
+func importable(what string) bool {
+	if _, ok := imagecatalogue.Find(what); ok || strings.Contains(what, "/") {
+		return true
+	}
+	_, err := os.Stat(what)
+	return err == nil
+}
+
+func distroNames() []string {
+	var names []string
+	for _, d := range build.Distros() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// nearOrList suggests the known name that is near, else all of them.
+func nearOrList(word string, known []string) string {
+	if near := didYouMean(word, known); near != "" {
+		return near
+	}
+	return "; say one of " + strings.Join(known, ", ")
 }
 
 // importFrom reads what a person named: a catalogue name, a URL, or a path.
