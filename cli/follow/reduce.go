@@ -194,7 +194,7 @@ func (r *reducer) close(e *historypb.HistoryEvent, at time.Time) {
 		r.failure = e.GetWorkflowExecutionFailedEventAttributes().GetFailure()
 		r.op.Message = words(r.failure)
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
-		r.status, r.op.State, r.op.Message = enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, render.Failed, "cancelled; everything it had made is removed"
+		r.status, r.op.State, r.op.Message = enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, render.Failed, r.cancelledWords()
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		r.status, r.op.State = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, render.Failed
 		r.op.Message = "terminated from outside: nothing was undone; run `burrow delete " + r.op.ID + "`"
@@ -212,6 +212,18 @@ func (r *reducer) close(e *historypb.HistoryEvent, at time.Time) {
 			s.State = render.Skipped
 		}
 	}
+}
+
+// cancelledWords says what a cancelled operation has left: builds are undone, and what a
+// delete or a power operation did by then is done.
+func (r *reducer) cancelledWords() string {
+	switch r.kind {
+	case workflows.NameDeleteServer, workflows.NameDeleteNetwork, workflows.NameDeleteVolume, workflows.NameDeleteImage:
+		return "cancelled; `burrow delete " + r.op.ID + "` goes on with it"
+	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments:
+		return "cancelled"
+	}
+	return "cancelled; everything it had made is removed"
 }
 
 // words is the innermost application failure: the activity's own text.

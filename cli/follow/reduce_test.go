@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/render"
+	"burrow.dev/burrow/workflows"
 )
 
 // replayed reads a recorded history into a view; upTo < 0: all of it.
@@ -83,4 +84,17 @@ func TestAFailureShowsItsReasonAndWhatItNeverReachedStaysPending(t *testing.T) {
 	require.Equal(t, render.Failed, s["write seed"])
 	require.Equal(t, render.Pending, s["run playbook"])
 	require.Equal(t, render.Undone, s["undo"])
+}
+
+func TestACancelledOperationSaysWhatIsLeft(t *testing.T) {
+	for kind, says := range map[string]string{
+		workflows.NameProvisionServer: "everything it had made is removed",
+		workflows.NameDeleteServer:    "`burrow delete server/db` goes on with it",
+		workflows.NamePowerServer:     "cancelled",
+	} {
+		r := newReducer("server/db")
+		r.kind = kind
+		r.apply(&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED})
+		require.Contains(t, r.op.Message, says, kind)
+	}
 }
