@@ -7,22 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 
+	"burrow.dev/burrow/internal/blob"
 	"burrow.dev/burrow/internal/bundle"
 	"burrow.dev/burrow/internal/errs"
 )
-
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // fetch unpacks the bundle with a digest into dir, and is content only when the bytes
 // were those of the digest.
 func (a *Activities) fetch(ctx context.Context, owner, digest, dir string) error {
 	const action, again = "fetch playbook bundle", "apply again, which uploads it"
-	if !digestForm.MatchString(digest) {
+	key, err := blob.BundleKey(digest)
+	if err != nil {
 		return errs.NewPermanent(owner, action, errs.Reason("%q is not a digest", digest), again)
 	}
-	r, err := a.o.Blobs.Get(ctx, "bundles/"+digest[len("sha256:"):]+".tar.zst")
+	r, err := a.o.Blobs.Get(ctx, key)
 	if errors.Is(err, errs.ErrNotFound) {
 		return errs.NewPermanent(owner, action, fmt.Errorf("%s is not in the store: %w", digest, errs.ErrNotFound), again)
 	}

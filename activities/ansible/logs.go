@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"burrow.dev/burrow/internal/ansiblex"
+	"burrow.dev/burrow/internal/blob"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
@@ -22,9 +23,7 @@ import (
 const followEvery = 200 * time.Millisecond
 
 // logKey is where the log of a run is kept, under its first server.
-func logKey(rec ansiblex.Record) string { return keyOf(rec.ServerUIDs[0], rec.ID) }
-
-func keyOf(uid, runID string) string { return "logs/" + uid + "/" + runID + ".log" }
+func logKey(rec ansiblex.Record) string { return blob.LogKey(rec.ServerUIDs[0], rec.ID) }
 
 // store closes the log and puts it into the blob store, once for each server. It goes on
 // when ctx is cancelled: a cancelled run's log is worth as much.
@@ -33,7 +32,7 @@ func (a *Activities) store(ctx context.Context, f *ansiblex.Folder, log *ansible
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uploadTimeout)
 	defer cancel()
 	for _, uid := range rec.ServerUIDs {
-		err = errors.Join(err, a.put(ctx, keyOf(uid, rec.ID), f.LogFile()))
+		err = errors.Join(err, a.put(ctx, blob.LogKey(uid, rec.ID), f.LogFile()))
 	}
 	if err != nil {
 		return errs.NewTransient(rec.Owner, "store run log", err)
@@ -82,7 +81,7 @@ func (l Logs) Open(ctx context.Context, server manifest.Record, run string, foll
 	if run != path.Base(run) || run == "" {
 		return nil, fmt.Errorf("run %q: %w", run, errs.ErrNotFound)
 	}
-	return l.a.o.Blobs.Get(ctx, keyOf(uid, run))
+	return l.a.o.Blobs.Get(ctx, blob.LogKey(uid, run))
 }
 
 // live finds the latest run of the server that is going on here.
