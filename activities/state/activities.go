@@ -11,7 +11,6 @@ import (
 
 // Store is what the activities need of etcd (internal/etcdstate).
 type Store interface {
-	Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error)
 	GetMany(ctx context.Context, kind manifest.Kind, names ...string) ([]manifest.Record, error)
 	Create(ctx context.Context, rec manifest.Record) (manifest.Record, error)
 	Update(ctx context.Context, kind manifest.Kind, name string, change func(*manifest.Record) error) (manifest.Record, error)
@@ -34,13 +33,4 @@ type Activities struct {
 // New builds the activities.
 func New(store Store, workflows Workflows) *Activities {
 	return &Activities{store: store, workflows: workflows}
-}
-
-// Get reads records; absent ones are left out.
-func (a *Activities) Get(ctx context.Context, in GetIn) (GetOut, error) {
-	if len(in.Names) == 0 {
-		return GetOut{}, nil
-	}
-	recs, err := a.store.GetMany(ctx, in.Kind, in.Names...)
-	return GetOut{Records: recs}, err
 }

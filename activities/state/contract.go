@@ -74,17 +74,6 @@ type RemoveIn struct {
 	UID  string        `json:"uid"`
 }
 
-// GetIn reads records by kind and names; an absent one is left out of GetOut.
-type GetIn struct {
-	Kind  manifest.Kind `json:"kind"`
-	Names []string      `json:"names"`
-}
-
-// GetOut holds the records found, in the order asked.
-type GetOut struct {
-	Records []manifest.Record `json:"records"`
-}
-
 // AwaitClosedIn waits (heartbeating) until a workflow has no open run. Unknown is closed.
 type AwaitClosedIn struct {
 	WorkflowID string `json:"workflowId"`
