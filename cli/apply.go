@@ -12,9 +12,10 @@ import (
 // applyCommand builds what manifests declare.
 func applyCommand() *ucli.Command {
 	return &ucli.Command{
-		Name:     "apply",
-		Category: categoryOperations,
-		Usage:    "build what manifests declare, and follow it",
+		Name:      "apply",
+		Category:  categoryOperations,
+		Usage:     "build what manifests declare, and follow it",
+		ArgsUsage: "-f PATH ...",
 		Description: "Validates everything first; nothing is touched when anything is wrong. What stands already as\n" +
 			"declared is left alone. Exit codes: 0 ready or nothing to do, 2 invalid, 4 busy, 5 failed,\n" +
 			"6 held (waits for you), 130 stopped following (the operation goes on).",

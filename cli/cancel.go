@@ -19,7 +19,7 @@ func cancelCommand() *ucli.Command {
 		Usage:       "stop the operation of a resource and undo what it made",
 		ArgsUsage:   "KIND NAME | KIND/NAME ...",
 		Description: "Exit code 0 when everything is undone.",
-		Flags:       []ucli.Flag{detachFlag(), outputFlag("table", "json")},
+		Flags:       []ucli.Flag{leaveFlag(), outputFlag("table", "json")},
 		Action: func(c *ucli.Context) error {
 			refs, err := resourceArgs(c, 0)
 			if err != nil {
@@ -37,6 +37,11 @@ func cancelCommand() *ucli.Command {
 			}))
 		},
 	}
+}
+
+// leaveFlag is detachFlag of commands that act on an operation there is already, or end one.
+func leaveFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "detach", Usage: "return at once; burrow watch follows what comes of it"}
 }
 
 // cancelled takes the end that was asked for as success. An undo that left something is none.

@@ -26,7 +26,7 @@ func deleteCommand() *ucli.Command {
 			"deleting a volume deletes its data.",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
-			detachFlag(), outputFlag("table", "json"),
+			leaveFlag(), outputFlag("table", "json"),
 		},
 		Action: remove,
 	}

@@ -81,7 +81,7 @@ func imageDeleteCommand() *ucli.Command {
 		Name: "delete", Usage: "delete an image that no disk needs", ArgsUsage: "NAME ...",
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
-			detachFlag(), outputFlag("table", "json"),
+			leaveFlag(), outputFlag("table", "json"),
 		},
 		Action: func(c *ucli.Context) error {
 			if c.NArg() == 0 {

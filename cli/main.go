@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	ucli "github.com/urfave/cli/v2"
@@ -67,6 +68,11 @@ func rootAction(c *ucli.Context) error {
 // finish gives a command, and those below it, what all have in common.
 func finish(c *ucli.Command) {
 	c.OnUsageError = usageProblem
+	for _, f := range c.Flags {
+		if b, ok := f.(*ucli.BoolFlag); ok { // urfave/cli takes what is in backticks for its value's name
+			b.Usage = strings.ReplaceAll(b.Usage, "`", "")
+		}
+	}
 	c.HideHelpCommand = len(c.Subcommands) == 0 // a server may be called "help"
 	for _, sub := range c.Subcommands {
 		finish(sub)

@@ -133,6 +133,9 @@ func flagDefault(doc ucli.DocGenerationFlag) string {
 	if !doc.TakesValue() || text == "0" || text == "" {
 		return ""
 	}
+	if strings.Contains(text, " ") {
+		return text // words, not a value
+	}
 	return "`" + text + "`"
 }
 

@@ -28,7 +28,7 @@ func retryCommand() *ucli.Command {
 		ArgsUsage: "KIND NAME | KIND/NAME",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`PATH` of the edited playbook folder, or of the manifest beside it"},
-			detachFlag(), outputFlag("table", "json"),
+			leaveFlag(), outputFlag("table", "json"),
 		},
 		Action: func(c *ucli.Context) error {
 			in := workflows.RetryIn{RequestedBy: requestedBy()}
@@ -57,7 +57,7 @@ func abortCommand() *ucli.Command {
 func decisionCommand(name, usage, update string) *ucli.Command {
 	return &ucli.Command{
 		Name: name, Category: categoryOperations, Usage: usage, ArgsUsage: "KIND NAME | KIND/NAME",
-		Flags: []ucli.Flag{detachFlag(), outputFlag("table", "json")},
+		Flags: []ucli.Flag{leaveFlag(), outputFlag("table", "json")},
 		Action: func(c *ucli.Context) error {
 			err := decideOn(c, update, func(Ref) (any, error) {
 				return workflows.DecisionIn{RequestedBy: requestedBy()}, nil

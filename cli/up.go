@@ -34,9 +34,9 @@ func upCommand() *ucli.Command {
 		Flags: []ucli.Flag{
 			&ucli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when everything is ready; burrow goes on in the background"},
 			dataDirFlag(),
-			&ucli.IntFlag{Name: "temporal-port", Usage: fmt.Sprintf("`PORT` of Temporal on loopback (default: that of last time, else %d)", installation.DefaultTemporalPort)},
-			&ucli.IntFlag{Name: "ui-port", Usage: fmt.Sprintf("`PORT` of the Web UI on loopback (default: that of last time, else %d)", installation.DefaultWebUIPort)},
-			&ucli.IntFlag{Name: "etcd-port", Usage: fmt.Sprintf("`PORT` of etcd on loopback (default: that of last time, else %d)", installation.DefaultEtcdPort)},
+			&ucli.IntFlag{Name: "temporal-port", Usage: "`PORT` of Temporal on loopback", DefaultText: portDefault(installation.DefaultTemporalPort)},
+			&ucli.IntFlag{Name: "ui-port", Usage: "`PORT` of the Web UI on loopback", DefaultText: portDefault(installation.DefaultWebUIPort)},
+			&ucli.IntFlag{Name: "etcd-port", Usage: "`PORT` of etcd on loopback", DefaultText: portDefault(installation.DefaultEtcdPort)},
 			&ucli.StringFlag{Name: "host-name", Usage: "`NAME` of this hypervisor (default: the machine's host name)"},
 			&ucli.StringFlag{Name: "accelerator", Usage: "`NAME`: auto tests KVM by booting, kvm and tcg force one (default: that of last time, else auto)"},
 			&ucli.StringFlag{Name: "keys-ca", Usage: "`FILE` of authorities trusted for login key servers besides the system's", TakesFile: true},
@@ -65,6 +65,8 @@ func upCommand() *ucli.Command {
 		},
 	}
 }
+
+func portDefault(port int) string { return fmt.Sprintf("that of last time, else %d", port) }
 
 func dataDirFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: "data-dir", Value: config.DefaultDataDir, EnvVars: []string{"BURROW_DATA_DIR"}, Usage: "`DIR` that holds everything", TakesFile: true}
