@@ -47,10 +47,10 @@ func (p painter) lines(ops []Operation, now time.Time, tick, columns int, keep f
 	for _, op := range ops {
 		lines = append(lines, p.heading(op, now, tick, columns))
 		if op.State != Done {
-			lines = append(lines, p.steps(op.Steps, now, tick, columns, keep)...)
+			lines = append(lines, p.steps(op, now, tick, columns, keep)...)
 		}
 		if op.Message != "" {
-			lines = append(lines, p.fit("  "+Clean(op.Message), columns, colourOf(op.State)))
+			lines = append(lines, p.fit("  "+Clean(without(op.ID, op.Message)), columns, colourOf(op.State)))
 		}
 	}
 	return lines
@@ -65,18 +65,19 @@ func (p painter) heading(op Operation, now time.Time, tick, columns int) string 
 	return p.fit(withTime(text, op.Started, op.Ended, now), columns, colour)
 }
 
-func (p painter) steps(steps []Step, now time.Time, tick, columns int, keep func(Step) bool) []string {
+func (p painter) steps(op Operation, now time.Time, tick, columns int, keep func(Step) bool) []string {
 	width := 0
-	for _, s := range steps {
+	for _, s := range op.Steps {
 		width = max(width, runewidth.StringWidth(Clean(s.Name)))
 	}
 	var lines []string
 	hidden := 0
-	for _, s := range steps {
+	for _, s := range op.Steps {
 		if !keep(s) {
 			hidden++
 			continue
 		}
+		s.LastError = without(op.ID, s.LastError)
 		lines = append(lines, p.step(s, width, now, tick, columns)...)
 	}
 	if hidden > 0 {

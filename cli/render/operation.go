@@ -3,6 +3,7 @@ package render
 import (
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,9 @@ type Operation struct {
 	Ended   time.Time `json:"ended,omitzero"`
 	Steps   []Step    `json:"steps"`
 }
+
+// without takes the operation's own name off the front of a text that stands behind it.
+func without(id, text string) string { return strings.TrimPrefix(text, id+": ") }
 
 // Renderer shows operations. Its methods may be called from one goroutine at a time.
 type Renderer interface {

@@ -31,9 +31,11 @@ func (p *plainLines) Update(ops []Operation) {
 			var before Step
 			if known && i < len(old.Steps) && old.Steps[i].Name == step.Name {
 				before = old.Steps[i]
+				before.LastError = without(op.ID, before.LastError)
 			}
+			step.LastError = without(op.ID, step.LastError)
 			if text := p.change(fmt.Sprintf("%s/%d", op.ID, i), before, step); text != "" {
-				p.line("%s: %s %s", op.ID, step.Name, text)
+				p.line(changedAt(op, before, step), "%s: %s %s", op.ID, step.Name, text)
 			}
 		}
 		p.summary(old, op)
@@ -64,17 +66,55 @@ func (p *plainLines) change(key string, before, after Step) string {
 
 func (p *plainLines) summary(before, after Operation) {
 	if before.State != after.State && !after.State.active() && after.State != Pending && after.State != "" {
-		p.line("%s: %s%s%s", after.ID, after.State, took(after.Started, after.Ended), because(after.Message))
+		p.line(settledAt(after), "%s: %s%s%s", after.ID, after.State, took(after.Started, after.Ended), because(without(after.ID, after.Message)))
 		return
 	}
 	if after.Message != "" && before.Message != after.Message {
-		p.line("%s: %s", after.ID, after.Message)
+		p.line(time.Time{}, "%s: %s", after.ID, without(after.ID, after.Message))
 	}
 }
 
-func (p *plainLines) line(format string, args ...any) {
+// changedAt is when a step's change happened: a history that is read again has changes of
+// long ago. Zero when only the moment it is seen is known.
+func changedAt(op Operation, before, after Step) time.Time {
+	switch {
+	case !after.State.active() && after.Ended.IsZero():
+		return op.Ended // it never ran
+	case !after.State.active():
+		return after.Ended
+	case before.State != after.State && after.State != Retrying && !after.Started.Equal(before.Started):
+		return after.Started
+	}
+	return time.Time{}
+}
+
+// settledAt is when an operation ended, or was held: with the last step that did.
+func settledAt(op Operation) time.Time {
+	at := op.Ended
+	if op.State == Held {
+		for _, s := range op.Steps {
+			if s.Ended.After(at) {
+				at = s.Ended
+			}
+		}
+	}
+	return at
+}
+
+// line writes what happened at a time (zero: now, which a clock elsewhere may be ahead
+// of), with its day when that is another one.
+func (p *plainLines) line(at time.Time, format string, args ...any) {
+	now := p.now()
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	at = at.In(now.Location())
+	layout := time.TimeOnly
+	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		layout = time.DateTime
+	}
 	text := Clean(fmt.Sprintf(format, args...))
-	if _, err := fmt.Fprintf(p.w, "%s %s\n", p.now().Format(time.TimeOnly), text); err != nil && p.err == nil {
+	if _, err := fmt.Fprintf(p.w, "%s %s\n", at.Format(layout), text); err != nil && p.err == nil {
 		p.err = err
 	}
 }

@@ -85,6 +85,23 @@ func TestLinesTellEachChangeOnce(t *testing.T) {
 	golden(t, "lines.txt", out.String())
 }
 
+func TestLinesOfAnEarlierHistoryHaveItsTimes(t *testing.T) {
+	var out bytes.Buffer
+	tomorrow := after(24 * 60 * 60).In(time.FixedZone("CET", 60*60))
+	p := newPlain(&out, func() time.Time { return tomorrow })
+	over := story()[3]
+	over.Message, over.Steps[2].LastError = "server/db: "+over.Message, "server/db: "+over.Steps[2].LastError
+	p.Update([]Operation{over})
+	held := Operation{ID: "server/web", State: Held, Message: "it waits", Started: tomorrow.Add(-time.Hour), Steps: []Step{
+		{Name: "run playbook", State: Held, Started: tomorrow.Add(-time.Hour), Ended: tomorrow.Add(-time.Minute)},
+	}}
+	p.Update([]Operation{held})
+	held.State, held.Steps[0].State, held.Steps[0].Ended, held.Message = Running, Running, time.Time{}, ""
+	p.Update([]Operation{held})
+	require.NoError(t, p.Close())
+	golden(t, "earlier.txt", out.String())
+}
+
 func TestLinesDoNotRepeatAProgressThatTicks(t *testing.T) {
 	var out bytes.Buffer
 	now := start()
