@@ -87,7 +87,7 @@ func allowUpdate(in BeginIn, rec *manifest.Record) error {
 // allowDelete keeps uid, spec and status: they say what there is to delete.
 func allowDelete(in BeginIn, rec *manifest.Record) error {
 	if v := rec.Status.Volume; v != nil && v.AttachedTo != "" {
-		return refuse(in, fmt.Errorf("%w: attached to %s", errs.ErrBusy, v.AttachedTo), "delete the server first, or take the volume out of its spec")
+		return refuse(in, fmt.Errorf("%w: attached to %s", errs.ErrBusy, v.AttachedTo), "`burrow delete "+v.AttachedTo+"` first; that keeps the volume's data")
 	}
 	occupy(in, rec)
 	return nil

@@ -271,7 +271,7 @@ func TestVolumesAreAttachedAllOrNoneAndToOneServer(t *testing.T) {
 	del := state.BeginIn{Kind: manifest.KindVolume, Metadata: manifest.Metadata{Name: "data-1"}, Phase: manifest.PhaseDeleting, Operation: operation("d")}
 	_, err = d.begin(del)
 	require.ErrorIs(t, err, errs.ErrBusy)
-	require.ErrorContains(t, err, "server/db")
+	require.ErrorContains(t, err, "attached to server/db; `burrow delete server/db` first; that keeps the volume's data")
 	for range 2 {
 		_, err = d.a.DetachVolumes(t.Context(), state.VolumesIn{Server: one, Names: []string{"data-1"}})
 		require.NoError(t, err)
