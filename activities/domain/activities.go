@@ -155,11 +155,14 @@ func (a *Activities) own(ctx context.Context, s activities.Server) (state string
 		return "", about(s, "look at domain", err)
 	}
 	uid, err := a.markOf(ctx, id)
-	switch {
-	case errors.Is(err, errs.ErrNotFound), err == nil && uid != s.UID:
-		return "", foreign(s, id)
-	case err != nil:
+	if errors.Is(err, errs.ErrNotFound) { // it has no mark, or another attempt has just removed it
+		_, _, err = a.cfg.Libvirt.DomainState(ctx, id)
+	}
+	if err != nil {
 		return "", about(s, "look at domain", err)
+	}
+	if uid != s.UID {
+		return "", foreign(s, id)
 	}
 	return state, nil
 }

@@ -35,7 +35,7 @@ func TestAForeignDomainOfTheNameIsNamedAndNotTouched(t *testing.T) {
 	require.NoError(t, err, "still there")
 }
 
-func TestADomainOfOurUUIDWithoutOurMarkIsNotStarted(t *testing.T) {
+func TestADomainOfOurUUIDWithoutOurMarkIsNotTouched(t *testing.T) {
 	s := newSite(t)
 	in := s.input(t)
 	require.NoError(t, s.conn.DefineDomain(t.Context(), &libvirtxml.Domain{
@@ -46,6 +46,9 @@ func TestADomainOfOurUUIDWithoutOurMarkIsNotStarted(t *testing.T) {
 	require.ErrorIs(t, err, errs.ErrNotManaged)
 	_, err = s.Shutdown(t.Context(), domain.ShutdownIn{Server: in.Server})
 	require.ErrorIs(t, err, errs.ErrNotManaged)
+	_, err = s.Remove(t.Context(), domain.RemoveIn{Server: in.Server})
+	require.ErrorIs(t, err, errs.ErrNotManaged)
+	require.NoError(t, s.conn.Undefine(t.Context(), manifest.DomainUUID(in.Server.UID)), "still there")
 }
 
 func TestWhatIsMissingIsNamed(t *testing.T) {

@@ -115,15 +115,15 @@ func (a *Activities) isOff(ctx context.Context, id string) (bool, error) {
 
 // Remove takes the server's domain away: destroy, wait until off, undefine with all that
 // libvirt keeps of it, delete its console's log. None is success; a part that fails does
-// not keep the others, except that a running guest is never undefined under itself.
+// not keep the others, except that a running guest is never undefined under itself. A
+// domain without our mark is errs.ErrNotManaged, and stays.
 func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothing, error) {
 	if in.Server.UID == "" {
 		return activities.Nothing{}, errs.NewPermanent(in.Server.Ref(), "remove domain", errs.Reason("%w: no uid", errs.ErrInvalid), "")
 	}
 	id := manifest.DomainUUID(in.Server.UID)
-	uid, err := a.markOf(ctx, id)
-	if err == nil && uid != in.Server.UID {
-		return activities.Nothing{}, foreign(in.Server, id)
+	if _, err := a.own(ctx, in.Server); err != nil && !errors.Is(err, errs.ErrNotFound) {
+		return activities.Nothing{}, err
 	}
 	if err := a.pullPlug(ctx, id); err != nil {
 		return activities.Nothing{}, about(in.Server, "destroy domain", err)
