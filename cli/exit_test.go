@@ -74,6 +74,13 @@ func TestTheWorstEndOfSeveralOperationsDecidesTheExitCode(t *testing.T) {
 	require.NoError(t, verdict([]follow.Outcome{{Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED}}))
 }
 
+func TestStatusCountsRestartsInWords(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printStatus(&out, []partStatus{{Name: "worker", Restarts: 1}, {Name: "devstack", Restarts: 3}}))
+	require.Contains(t, out.String(), "(started again once)")
+	require.Contains(t, out.String(), "(started again 3 times)")
+}
+
 func TestResourcesAreNamedInEveryUsualWay(t *testing.T) {
 	db, web := Ref{manifest.KindServer, "db"}, Ref{manifest.KindServer, "web"}
 	for _, c := range []struct {

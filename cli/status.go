@@ -206,9 +206,17 @@ func printStatus(w io.Writer, parts []partStatus) error {
 		}
 		detail := part.Detail
 		if part.Restarts > 0 {
-			detail += fmt.Sprintf(" (started again %d times)", part.Restarts)
+			detail += " (started again " + times(part.Restarts) + ")"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", part.Name, pid, since, ready, detail)
 	}
 	return table.Flush()
+}
+
+// times counts in words: once, 2 times.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -85,7 +85,7 @@ func (a *Activities) Build(ctx context.Context, in BuildIn) (Out, error) {
 // bring gets an image from where it comes from, and proves that libvirt sees it in the
 // pool. want is the SHA-256 it must have as stored; "" for any.
 func (a *Activities) bring(ctx context.Context, name string, o origin, want string, report imagestore.Report) (Out, error) {
-	object := "image " + name
+	object := manifest.Ref(manifest.KindImage, name)
 	dir, err := a.cfg.Libvirt.PoolDir(ctx, a.cfg.Pool)
 	if err != nil {
 		return Out{}, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,14 +29,14 @@ const catalogueAttempts = 3
 // the same image take turns, and the later ones find it there.
 func (a *Activities) Ensure(ctx context.Context, in EnsureIn) (EnsureOut, error) {
 	if in.Pool != "" && in.Pool != a.cfg.Pool {
-		return EnsureOut{}, errs.NewPermanent("image "+in.Name, "ensure", fmt.Errorf("%w: images are kept in pool %s", errs.ErrInvalid, a.cfg.Pool), "leave the pool out")
+		return EnsureOut{}, errs.NewPermanent(manifest.Ref(manifest.KindImage, in.Name), "ensure", fmt.Errorf("%w: images are kept in pool %s", errs.ErrInvalid, a.cfg.Pool), "leave the pool out")
 	}
 	report, stop := heartbeat(ctx)
 	defer stop()
 	if out, there, err := a.atHand(ctx, in.Name); there || err != nil {
 		return out, err
 	}
-	unlock, err := a.store.Lock(ctx, "image "+in.Name)
+	unlock, err := a.store.Lock(ctx, manifest.Ref(manifest.KindImage, in.Name))
 	if err != nil {
 		return EnsureOut{}, err
 	}
@@ -77,7 +78,7 @@ func (a *Activities) atHand(ctx context.Context, name string) (EnsureOut, bool, 
 	if err != nil {
 		return EnsureOut{}, false, err
 	}
-	img, there, err := a.store.Verified(ctx, "image "+name, dir, rec.Status.Image.SHA256)
+	img, there, err := a.store.Verified(ctx, manifest.Ref(manifest.KindImage, name), dir, rec.Status.Image.SHA256)
 	if err != nil || !there {
 		return EnsureOut{}, false, err
 	}
@@ -91,20 +92,20 @@ func (a *Activities) atHand(ctx context.Context, name string) (EnsureOut, bool, 
 func (a *Activities) settled(ctx context.Context, name string) (EnsureOut, error) {
 	out, there, err := a.atHand(ctx, name)
 	if err == nil && !there {
-		err = errs.NewTransient("image "+name, "ensure", fmt.Errorf("%w: its record or its volume went away", errs.ErrConflict))
+		err = errs.NewTransient(manifest.Ref(manifest.KindImage, name), "ensure", fmt.Errorf("%w: its record or its volume went away", errs.ErrConflict))
 	}
 	return out, err
 }
 
 // ready refuses an image that is still on its way, or has failed.
 func ready(rec manifest.Record) error {
-	object := "image " + rec.Metadata.Name
+	object := manifest.Ref(manifest.KindImage, rec.Metadata.Name)
 	if rec.Status.Image != nil && rec.Status.Phase == manifest.PhaseReady {
 		return nil
 	}
 	cause := fmt.Errorf("%w: it is %s", errs.ErrUnavailable, rec.Status.Phase)
 	if rec.Status.Phase == manifest.PhaseFailed {
-		return errs.NewOperator(object, "ensure", fmt.Errorf("%w: %s", cause, rec.Status.Message), "bring it again: burrow image import or burrow image build")
+		return errs.NewOperator(object, "ensure", fmt.Errorf("%w: %s", cause, strings.TrimPrefix(rec.Status.Message, object+": ")), "bring it again: burrow image import or burrow image build")
 	}
 	return errs.New(errs.Transient, object, "ensure", cause, "follow it: burrow watch image/"+rec.Metadata.Name)
 }
@@ -113,7 +114,7 @@ func ready(rec manifest.Record) error {
 func (a *Activities) fromCatalogue(ctx context.Context, name string, report imagestore.Report) (EnsureOut, error) {
 	entry, known := catalogue.Find(name)
 	if !known {
-		return EnsureOut{}, errs.NewPermanent("image "+name, "ensure", errs.ErrNotFound,
+		return EnsureOut{}, errs.NewPermanent(manifest.Ref(manifest.KindImage, name), "ensure", errs.ErrNotFound,
 			"burrow image list shows the library and the catalogue; burrow image import URL|FILE --name "+name+" brings one")
 	}
 	o := catalogueOrigin(entry)
@@ -140,7 +141,7 @@ func suggestBuild(ctx context.Context, name string, err error) error {
 	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt >= catalogueAttempts {
 		class = errs.Operator
 	}
-	return errs.New(class, "image "+name, "download", errors.Unwrap(err), next)
+	return errs.New(class, manifest.Ref(manifest.KindImage, name), "download", errors.Unwrap(err), next)
 }
 
 // record writes the record of an image that came from the catalogue. Whoever was first wins.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,7 +112,7 @@ func (r *records) put(t *testing.T, name, source string, phase manifest.Phase, s
 	require.NoError(t, err)
 	r.all[name] = manifest.Record{
 		Kind: manifest.KindImage, Metadata: manifest.RecordMeta{Metadata: manifest.Metadata{Name: name}}, Spec: spec,
-		Status: manifest.Status{Phase: phase, Image: status, Message: "disk full"},
+		Status: manifest.Status{Phase: phase, Image: status, Message: "image/" + name + ": disk full"},
 	}
 }
 
@@ -231,7 +232,7 @@ func TestEnsureSaysWhatToDoWithoutAnImage(t *testing.T) {
 		_, err := h.Ensure(t.Context(), EnsureIn{Name: name})
 		require.Equal(t, c.class, errs.ClassOf(err), name)
 		require.ErrorContains(t, err, c.says)
-		require.ErrorContains(t, err, "image "+name)
+		require.Equal(t, 1, strings.Count(err.Error(), "image/"+name+": "), "named once: %v", err)
 	}
 	_, err := h.Ensure(t.Context(), EnsureIn{Name: "nobody-knows", Pool: "other"})
 	require.Equal(t, errs.Permanent, errs.ClassOf(err))

@@ -41,7 +41,7 @@ func (o origin) String() string {
 func recordOrigin(rec manifest.Record) (origin, error) {
 	var spec manifest.ImageSpec
 	if err := json.Unmarshal(rec.Spec, &spec); err != nil {
-		return origin{}, errs.NewPermanent("image "+rec.Metadata.Name, "read record", fmt.Errorf("%w: %w", errs.ErrInvalid, err), "")
+		return origin{}, errs.NewPermanent(manifest.Ref(manifest.KindImage, rec.Metadata.Name), "read record", fmt.Errorf("%w: %w", errs.ErrInvalid, err), "")
 	}
 	o := origin{Checksum: spec.SHA256, ChecksumURL: spec.ChecksumURL, User: spec.User, OSName: spec.OSName, OSVersion: spec.OSVersion}
 	if distro, ok := strings.CutPrefix(spec.SourceURL, buildScheme); ok {

@@ -25,7 +25,7 @@ func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothin
 }
 
 func (a *Activities) remove(ctx context.Context, in RemoveIn) error {
-	object := "image " + in.Name
+	object := manifest.Ref(manifest.KindImage, in.Name)
 	if in.SHA256 == "" { // it never got as far as a volume
 		return nil
 	}

@@ -68,9 +68,9 @@ func Build(ctx context.Context, o Options, distro string) (Image, error) {
 	mirrors := HostMirrors(d, o.Etc)
 	hash, err := Hash(d, mirrors)
 	if err != nil {
-		return Image{}, errs.NewPermanent("image "+distro, "build", err, "")
+		return Image{}, errs.NewPermanent("image/"+distro, "build", err, "")
 	}
-	b := builder{Options: o, distro: d, mirrors: mirrors, hash: hash, object: "image " + distro}
+	b := builder{Options: o, distro: d, mirrors: mirrors, hash: hash, object: "image/" + distro}
 	if img, ok := b.cached(); ok {
 		return img, nil
 	}

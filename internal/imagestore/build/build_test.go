@@ -181,7 +181,7 @@ func TestAnUnknownDistributionIsPermanentAndNamesTheOthers(t *testing.T) {
 }
 
 func TestAMissingToolNamesItsPackage(t *testing.T) {
-	err := checkTools("image debian12", func(name string) (string, error) {
+	err := checkTools("image/debian12", func(name string) (string, error) {
 		if name == "sfdisk" {
 			return "", exec.ErrNotFound
 		}
@@ -189,11 +189,11 @@ func TestAMissingToolNamesItsPackage(t *testing.T) {
 	})
 	require.Equal(t, errs.Operator, errs.ClassOf(err))
 	require.ErrorContains(t, err, "apt-get install fdisk")
-	require.NoError(t, checkTools("image debian12", func(name string) (string, error) { return name, nil }))
+	require.NoError(t, checkTools("image/debian12", func(name string) (string, error) { return name, nil }))
 }
 
 func TestAFailedBuildSaysWhatToDo(t *testing.T) {
-	b := builder{Options: Options{Dir: "/cache"}, object: "image debian12", hash: "0123", distro: Distro{Name: "debian12"}, mirrors: Mirrors{Archive: []string{"http://mirror.site/debian"}}}
+	b := builder{Options: Options{Dir: "/cache"}, object: "image/debian12", hash: "0123", distro: Distro{Name: "debian12"}, mirrors: Mirrors{Archive: []string{"http://mirror.site/debian"}}}
 	failed := func(output string) error {
 		return &tool.Error{Program: "unshare", Err: errors.New("exit status 25"), Output: output}
 	}
@@ -212,7 +212,7 @@ func TestAFailedBuildSaysWhatToDo(t *testing.T) {
 			err := b.translate(t.Context(), c.err)
 			require.Equal(t, c.class, errs.ClassOf(err))
 			require.ErrorContains(t, err, c.says)
-			require.ErrorContains(t, err, "image debian12: build")
+			require.ErrorContains(t, err, "image/debian12: build")
 		})
 	}
 }

@@ -44,7 +44,7 @@ func Find(name string) (Distro, error) {
 		}
 		names = append(names, d.Name)
 	}
-	return Distro{}, errs.NewPermanent("image "+name, "build",
+	return Distro{}, errs.NewPermanent("image/"+name, "build",
 		fmt.Errorf("%w: no recipe for distribution %q", errs.ErrInvalid, name),
 		"what can be built: "+strings.Join(names, ", "))
 }
