@@ -9,6 +9,7 @@ import (
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/workflows"
 )
 
 // cancelCommand stops operations and follows their undo.
@@ -26,9 +27,12 @@ func cancelCommand() *ucli.Command {
 				return err
 			}
 			return cancelled(c, operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
-				run, _, _, open := openRun(c.Context, tc, ref.String())
+				run, kind, _, open := openRun(c.Context, tc, ref.String())
 				if !open {
 					return run, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
+				}
+				if workflows.IsDelete(kind) {
+					return run, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("it is being deleted, and a delete goes on to its end"), "`burrow watch "+ref.String()+"` follows it")
 				}
 				if err := tc.CancelWorkflow(c.Context, run.ID, run.RunID); err != nil {
 					return run, errs.NewTransient(ref.String(), "cancel", err)

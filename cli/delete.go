@@ -101,14 +101,22 @@ func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Targe
 	default:
 		return nil, errs.NewPermanent(ref.String(), "delete", errs.Reason("a %s is not deleted this way", ref.Kind.Word()), "`burrow --help` lists the commands")
 	}
-	if _, _, _, open := openRun(ctx, tc, ref.String()); !open {
+	run, kind, _, open := openRun(ctx, tc, ref.String())
+	if open && kind == name {
+		return []follow.Target{run}, nil // somebody deletes it already: that is what was asked for
+	}
+	if !open {
 		t, err := start(ctx, tc, ref.String(), "delete "+ref.String(), name, in)
 		var exit *ExitError
 		if err == nil || !errors.As(err, &exit) || exit.Code != ExitBusy {
 			return []follow.Target{t}, err
 		}
 	}
-	t, err := start(ctx, tc, ref.String()+"/next", "cancel what runs on "+ref.String()+", then delete it", workflows.NameStartNext,
+	queued := ref.String() + "/next"
+	if run, _, _, open := openRun(ctx, tc, queued); open {
+		return []follow.Target{run}, nil
+	}
+	t, err := start(ctx, tc, queued, "cancel what runs on "+ref.String()+", then delete it", workflows.NameStartNext,
 		workflows.StartNextIn{Ref: ref.String(), Cancel: true, Next: next})
 	return []follow.Target{t}, err
 }

@@ -20,6 +20,15 @@ const (
 	NameStartNext       = "StartNext"
 )
 
+// IsDelete reports whether a workflow takes a resource away. Those are not cancelled.
+func IsDelete(workflow string) bool {
+	switch workflow {
+	case NameDeleteServer, NameDeleteNetwork, NameDeleteVolume, NameDeleteImage:
+		return true
+	}
+	return false
+}
+
 // Queries and updates.
 const (
 	// QueryProgress answers a Progress.

@@ -19,7 +19,7 @@ import (
 )
 
 // DeleteServer takes a server away: the undo list of ProvisionServer. Volumes that are
-// records of their own stay. Deleting what is not there is success.
+// records of their own stay. Deleting what is not there is success. A cancel does not stop it.
 func DeleteServer(ctx workflow.Context, in DeleteIn) error {
 	d := &deletion{in: in}
 	body := sequence{
@@ -42,7 +42,7 @@ func DeleteServer(ctx workflow.Context, in DeleteIn) error {
 	}
 	d.operation = op
 	describe(ctx, op, in.Name, in.RequestedBy)
-	if err := op.run(ctx, body); err != nil {
+	if err := op.runToEnd(ctx, body); err != nil {
 		return fail(err)
 	}
 	return nil

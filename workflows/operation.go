@@ -55,6 +55,13 @@ func (op *operation) run(ctx workflow.Context, body node) error {
 	return op.undo(ctx, err)
 }
 
+// runToEnd is run for what a cancel must not stop half-way: a delete is an undo itself.
+func (op *operation) runToEnd(ctx workflow.Context, body node) error {
+	ctx, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	return op.run(ctx, body)
+}
+
 // stop ends the operation from inside, with its cause.
 func (op *operation) stop(cause error) {
 	if op.cause == nil {

@@ -25,7 +25,7 @@ func (r *removal) runAs(ctx workflow.Context, name, resource string, body node) 
 	}
 	r.operation = op
 	describe(ctx, op, "", r.in.RequestedBy)
-	if err := op.run(ctx, body); err != nil {
+	if err := op.runToEnd(ctx, body); err != nil {
 		return fail(err)
 	}
 	return nil
@@ -53,14 +53,11 @@ func (r *removal) record(ctx workflow.Context) (err error) {
 	return err
 }
 
-// destroy calls what cannot be taken back. From then on a delete that is cancelled leaves
-// its record Deleting, for nobody to use, and the next delete goes on with it.
+// destroy calls what cannot be taken back. A delete that fails after it leaves its record
+// Deleting, for nobody to use, and the next delete goes on with it.
 func (r *removal) destroy(ctx workflow.Context, at target, activity string, in any) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	_, err := call[activities.Nothing](ctx, r.operation, at, activity, in)
-	r.gone = r.gone || err == nil || stopped(err)
+	r.gone = r.gone || err == nil
 	return err
 }
 

@@ -2,10 +2,8 @@ package workflows
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/temporal"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/ipam"
@@ -37,20 +35,20 @@ func TestARefusedDeleteLeavesTheRecordAsItWas(t *testing.T) {
 	require.Equal(t, manifest.PhaseReady, w.last[activities.StateFinish].(state.FinishIn).Status.Phase)
 }
 
-func TestADeleteThatIsCancelledWhenTheDataIsGoneNeverSaysReadyAgain(t *testing.T) {
+func TestADeleteThatFailsWhenTheDataIsGoneNeverSaysReadyAgain(t *testing.T) {
 	w := library(t)
-	w.fail = failing(activities.PlaceRelease, errs.Transient, 1<<10)
-	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Minute)
+	w.fail = failing(activities.PlaceRelease, errs.Permanent, 1)
 	w.env.ExecuteWorkflow(DeleteVolume, DeleteIn{Name: "data"})
-	require.True(t, temporal.IsCanceledError(w.env.GetWorkflowError()))
+	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
 	require.Contains(t, w.calls(), activities.VolumeDelete)
 	require.NotContains(t, w.calls(), activities.StateFinish)
 }
 
-func TestADeleteThatIsCancelledBeforeAnythingIsGoneLeavesTheRecordAsItWas(t *testing.T) {
+func TestACancelDoesNotStopTheDeleteOfAVolume(t *testing.T) {
 	w := library(t)
 	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 0)
 	w.env.ExecuteWorkflow(DeleteVolume, DeleteIn{Name: "data"})
-	require.True(t, temporal.IsCanceledError(w.env.GetWorkflowError()))
-	require.NotContains(t, w.calls(), activities.VolumeDelete)
+	require.NoError(t, w.env.GetWorkflowError())
+	require.Contains(t, w.calls(), activities.VolumeDelete)
+	require.Equal(t, activities.StateRemove, last(w.calls()))
 }

@@ -7,6 +7,7 @@ import (
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -17,12 +18,16 @@ func StartNext(ctx workflow.Context, in StartNextIn) error {
 	const stepWait = "wait for the open operation"
 	var op *operation
 	start := func(ctx workflow.Context) error {
+		name, next := in.Next.workflow()
+		if next == nil {
+			return errs.NewPermanent(in.Ref, "start the next operation", errs.Reason("none is named"), "use the same version of burrow as the workers")
+		}
 		for {
 			err := op.freed(workflow.WithValue(ctx, stepKey{}, stepWait), in)
 			if err != nil {
 				return err
 			}
-			err = startOperation(ctx, in).Get(ctx, nil)
+			err = startOperation(ctx, in.Ref, name, next).Get(ctx, nil)
 			if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 				return err
 			}
@@ -51,20 +56,24 @@ func (op *operation) freed(ctx workflow.Context, in StartNextIn) error {
 }
 
 // startOperation starts the operation as a child that outlives this workflow.
-func startOperation(ctx workflow.Context, in StartNextIn) workflow.ChildWorkflowFuture {
-	ctx = workflow.WithChildOptions(ctx, childOptions(in.Ref, enumspb.PARENT_CLOSE_POLICY_ABANDON))
-	next := in.Next
+func startOperation(ctx workflow.Context, ref, name string, in any) workflow.ChildWorkflowFuture {
+	ctx = workflow.WithChildOptions(ctx, childOptions(ref, enumspb.PARENT_CLOSE_POLICY_ABANDON))
+	return workflow.ExecuteChildWorkflow(ctx, name, in)
+}
+
+// workflow is the one operation that is set, with its input; nil when none is.
+func (o Operation) workflow() (name string, in any) {
 	switch {
-	case next.DeleteServer != nil:
-		return workflow.ExecuteChildWorkflow(ctx, NameDeleteServer, *next.DeleteServer)
-	case next.DeleteNetwork != nil:
-		return workflow.ExecuteChildWorkflow(ctx, NameDeleteNetwork, *next.DeleteNetwork)
-	case next.DeleteVolume != nil:
-		return workflow.ExecuteChildWorkflow(ctx, NameDeleteVolume, *next.DeleteVolume)
-	case next.DeleteImage != nil:
-		return workflow.ExecuteChildWorkflow(ctx, NameDeleteImage, *next.DeleteImage)
-	case next.PowerServer != nil:
-		return workflow.ExecuteChildWorkflow(ctx, NamePowerServer, *next.PowerServer)
+	case o.DeleteServer != nil:
+		return NameDeleteServer, *o.DeleteServer
+	case o.DeleteNetwork != nil:
+		return NameDeleteNetwork, *o.DeleteNetwork
+	case o.DeleteVolume != nil:
+		return NameDeleteVolume, *o.DeleteVolume
+	case o.DeleteImage != nil:
+		return NameDeleteImage, *o.DeleteImage
+	case o.PowerServer != nil:
+		return NamePowerServer, *o.PowerServer
 	}
-	panic("StartNext without an operation") // the CLI always sets one
+	return "", nil
 }

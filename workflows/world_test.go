@@ -38,6 +38,8 @@ type world struct {
 	fail func(name string, nth int) error
 	seen map[string]int
 	last map[string]any
+	// record is the status of the record that state.Begin answers
+	record manifest.Status
 	// activities by their names, for a real worker
 	all map[string]any
 }
@@ -55,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, last: map[string]any{}, all: map[string]any{}}
 	w.env.SetTestTimeout(time.Minute)
 	answer(w, activities.StateBegin, func(in state.BeginIn) state.BeginOut {
-		return state.BeginOut{Found: true, Record: manifest.Record{Kind: in.Kind, Spec: in.Spec, Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1}}}
+		return state.BeginOut{Found: true, Record: manifest.Record{Kind: in.Kind, Spec: specOr(in.Spec), Status: w.record, Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1}}}
 	})
 	answer(w, activities.StateAttachVolumes, func(in state.VolumesIn) state.VolumesOut {
 		return state.VolumesOut{Records: []manifest.Record{{Status: manifest.Status{Host: "kvm1", Volume: &manifest.VolumeStatus{}}}}}
@@ -172,4 +174,12 @@ func requireUndone(t *testing.T, calls []string) {
 	require.Less(t, slices.Index(got, activities.DomainRemove), slices.Index(got, activities.VolumeRemove), "the domain goes before its volumes")
 	require.Less(t, slices.Index(got, activities.DomainRemove), slices.Index(got, activities.IPAMRelease), "an address is free only when its guest is gone")
 	require.Equal(t, activities.StateDetachVolumes, got[len(got)-1])
+}
+
+// specOr is a spec, or an empty one where an operation sent none.
+func specOr(spec []byte) []byte {
+	if len(spec) == 0 {
+		return []byte("{}")
+	}
+	return spec
 }

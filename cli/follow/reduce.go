@@ -215,11 +215,9 @@ func (r *reducer) close(e *historypb.HistoryEvent, at time.Time) {
 }
 
 // cancelledWords says what a cancelled operation has left: builds are undone, and what a
-// delete or a power operation did by then is done.
+// power operation did by then is done.
 func (r *reducer) cancelledWords() string {
 	switch r.kind {
-	case workflows.NameDeleteServer, workflows.NameDeleteNetwork, workflows.NameDeleteVolume, workflows.NameDeleteImage:
-		return "cancelled; `burrow delete " + r.op.ID + "` goes on with it"
 	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments:
 		return "cancelled"
 	}

@@ -89,7 +89,6 @@ func TestAFailureShowsItsReasonAndWhatItNeverReachedStaysPending(t *testing.T) {
 func TestACancelledOperationSaysWhatIsLeft(t *testing.T) {
 	for kind, says := range map[string]string{
 		workflows.NameProvisionServer: "everything it had made is removed",
-		workflows.NameDeleteServer:    "`burrow delete server/db` goes on with it",
 		workflows.NamePowerServer:     "cancelled",
 	} {
 		r := newReducer("server/db")

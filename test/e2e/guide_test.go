@@ -184,7 +184,8 @@ func (s *stack) powerCut() {
 	s.kill9()
 	for _, name := range []string{"qemu-system-x86_64", "libvirtd", "virtlogd", "ovs-vswitchd", "ovsdb-server", "dnsmasq"} {
 		for _, pid := range s.ours(func(c string) bool {
-			return strings.HasPrefix(filepath.Base(strings.Fields(c + " ")[0]), name)
+			program, _, _ := strings.Cut(c, " ")
+			return strings.HasPrefix(filepath.Base(program), name)
 		}) {
 			_ = exec.Command("kill", "-9", strconv.Itoa(pid)).Run()
 		}
