@@ -250,7 +250,7 @@ func standing(doc *manifest.Document, digest string, known manifest.Known) (bool
 	if len(changed) == 0 {
 		return true, nil
 	}
-	return false, &ExitError{Code: ExitInvalid, Err: errs.NewPermanent(doc.Ref(), "apply",
+	return false, &ExitError{Code: ExitInvalid, Err: errs.NewPermanent(fmt.Sprintf("%s:%d: %s", doc.File, doc.Line, doc.Ref()), "apply",
 		errs.Reason("it stands, and differs in %s: changing what is built is not supported yet", strings.Join(changed, ", ")),
 		fmt.Sprintf("undo the edit, or `burrow delete %s` and apply again", doc.Ref()))}
 }
