@@ -56,8 +56,7 @@ func (c *Connection) subscribe(ctx context.Context, q *eventQueue) {
 	retry := time.NewTicker(reconnectEvery)
 	defer retry.Stop()
 	for ctx.Err() == nil {
-		if s, conn, err := c.acquire(ctx); err == nil {
-			c.watch(ctx, s, conn, q)
+		if s, conn, err := c.acquire(ctx); err == nil && c.watch(ctx, s, conn, q) {
 			continue
 		}
 		select {
@@ -67,9 +66,10 @@ func (c *Connection) subscribe(ctx context.Context, q *eventQueue) {
 	}
 }
 
-// watch registers on one connection, and returns when it or ctx has ended. A libvirt
-// call may hang here while libvirtd does; keepalive ends it.
-func (c *Connection) watch(ctx context.Context, s *session, conn *libvirt.Connect, q *eventQueue) {
+// watch registers on one connection, and returns when it or ctx has ended; false when
+// libvirtd did not take the callbacks, which a new connection may not mend at once. A
+// libvirt call may hang here while libvirtd does; keepalive ends it.
+func (c *Connection) watch(ctx context.Context, s *session, conn *libvirt.Connect, q *eventQueue) (registered bool) {
 	ids, err := register(conn, q)
 	if err != nil {
 		c.log.Warn("cannot subscribe to domain events", "err", err)
@@ -85,6 +85,7 @@ func (c *Connection) watch(ctx context.Context, s *session, conn *libvirt.Connec
 		_ = conn.DomainEventDeregister(id)
 	}
 	_, _ = conn.Close()
+	return err == nil
 }
 
 func register(conn *libvirt.Connect, q *eventQueue) ([]int, error) {
