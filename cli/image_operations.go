@@ -40,7 +40,7 @@ func imageImportCommand() *ucli.Command {
 			if err := manifest.CheckName(manifest.KindImage, in.Name); err != nil {
 				return usageErrorf(c, "%v; give it one with --name", err)
 			}
-			return createImage(c, workflows.CreateImageIn{Name: in.Name, Import: &in})
+			return createImage(c, workflows.CreateImageIn{Metadata: manifest.Metadata{Name: in.Name}, Import: &in})
 		},
 	}
 }
@@ -70,7 +70,7 @@ func imageBuildCommand() *ucli.Command {
 			if err := manifest.CheckName(manifest.KindImage, name); err != nil {
 				return usageErrorf(c, "%v", err)
 			}
-			return createImage(c, workflows.CreateImageIn{Name: name, Build: &image.BuildIn{Name: name, Distro: distro}})
+			return createImage(c, workflows.CreateImageIn{Metadata: manifest.Metadata{Name: name}, Build: &image.BuildIn{Name: name, Distro: distro}})
 		},
 	}
 }
@@ -169,7 +169,7 @@ func createImage(c *ucli.Context, in workflows.CreateImageIn) error {
 	}
 	defer tc.Close()
 	in.Host, in.RequestedBy = c.String("host"), requestedBy()
-	ref := manifest.Ref(manifest.KindImage, in.Name)
+	ref := manifest.Ref(manifest.KindImage, in.Metadata.Name)
 	t, err := start(c.Context, tc, ref, "bring "+ref, workflows.NameCreateImage, in)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -62,7 +63,7 @@ func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Kno
 	case doc.Volume != nil:
 		w.Volume = &workflows.CreateVolumeIn{Metadata: doc.Metadata, Spec: *doc.Volume}
 	case doc.Image != nil:
-		w.Image = &workflows.CreateImageIn{Name: doc.Metadata.Name, Host: doc.Metadata.NodeName, Import: importOf(doc)}
+		w.Image = &workflows.CreateImageIn{Metadata: doc.Metadata, Spec: doc.Image, Host: doc.Metadata.NodeName, Import: importOf(doc)}
 	case doc.Server != nil:
 		if err := p.addPersistent(doc, known); err != nil {
 			return err
@@ -244,6 +245,7 @@ func standing(doc *manifest.Document, digest string, known manifest.Known) (bool
 	if err != nil {
 		return false, err
 	}
+	changed = append(changed, metadataDifferences(rec.Metadata.Metadata, doc.Metadata)...)
 	if digest != rec.Status.Bundle {
 		changed = append(changed, "the playbook's folder")
 	}
@@ -253,6 +255,21 @@ func standing(doc *manifest.Document, digest string, known manifest.Known) (bool
 	return false, &ExitError{Code: ExitInvalid, Err: errs.NewPermanent(fmt.Sprintf("%s:%d: %s", doc.File, doc.Line, doc.Ref()), "apply",
 		errs.Reason("it stands, and differs in %s: changing what is built is not supported yet", strings.Join(changed, ", ")),
 		fmt.Sprintf("undo the edit, or `burrow delete %s` and apply again", doc.Ref()))}
+}
+
+// metadataDifferences names the fields in which two documents' metadata differ.
+func metadataDifferences(have, want manifest.Metadata) []string {
+	var fields []string
+	if have.Comment != want.Comment {
+		fields = append(fields, "metadata.comment")
+	}
+	if !maps.Equal(have.Labels, want.Labels) {
+		fields = append(fields, "metadata.labels")
+	}
+	if have.NodeName != want.NodeName {
+		fields = append(fields, "metadata.nodeName")
+	}
+	return fields
 }
 
 // differences names the top-level fields in which two specs differ.

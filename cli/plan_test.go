@@ -12,6 +12,105 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
+const planned = `apiVersion: v1
+kind: Server
+metadata: {name: db, labels: {role: db}}
+spec:
+  cpu: 2
+  networkInterface: [{networkname: host-bridge}]
+  storage:
+    - metadata: {name: data}
+      spec: {size: 3, persistent: true}
+    - metadata: {name: scratch}
+      spec: {size: 1}
+`
+
+// planOf plans a manifest against records.
+func planOf(t *testing.T, text string, records ...manifest.Record) (*plan, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "m.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	known := manifest.NewSnapshot(records, []string{"ubuntu24.04"}, true)
+	set, problems := manifest.Check(t.Context(), []string{file}, manifest.Options{}, known)
+	require.NoError(t, problems.Err())
+	p, err := makePlan(set, known)
+	if p != nil {
+		t.Cleanup(p.close)
+	}
+	return p, err
+}
+
+// built are the records of a plan that was carried out.
+func built(t *testing.T, p *plan) []manifest.Record {
+	t.Helper()
+	var records []manifest.Record
+	for _, d := range p.documents {
+		var rec manifest.Record
+		switch {
+		case d.Volume != nil:
+			rec = record(t, manifest.KindVolume, d.Volume.Metadata, d.Volume.Spec, manifest.PhaseReady)
+			rec.Status.Volume = &manifest.VolumeStatus{}
+		case d.Server != nil:
+			rec = record(t, manifest.KindServer, d.Server.Metadata, d.Server.Spec, manifest.PhaseRunning)
+		}
+		records = append(records, rec)
+	}
+	return records
+}
+
+func record(t *testing.T, kind manifest.Kind, meta manifest.Metadata, spec any, phase manifest.Phase) manifest.Record {
+	t.Helper()
+	text, err := json.Marshal(spec)
+	require.NoError(t, err)
+	return manifest.Record{
+		APIVersion: manifest.APIVersion, Kind: kind, Metadata: manifest.RecordMeta{Metadata: meta, UID: "uid-" + meta.Name},
+		Spec: text, Status: manifest.Status{Phase: phase},
+	}
+}
+
+func TestAPersistentDiskIsPlannedAsAVolumeOfItsOwnBeforeItsServer(t *testing.T) {
+	p, err := planOf(t, planned)
+	require.NoError(t, err)
+	require.Len(t, p.documents, 2)
+	require.Equal(t, "volume/data", p.documents[0].Ref)
+	require.Equal(t, 3, p.documents[0].Volume.Spec.Size)
+	require.Contains(t, p.documents[1].DependsOn, "volume/data")
+	require.Nil(t, p.documents[1].Server.Spec.Storage[0].Spec)
+	require.NotNil(t, p.documents[1].Server.Spec.Storage[1].Spec, "the other disk stays the server's")
+}
+
+func TestWhatStandsAsDeclaredIsLeftAlone(t *testing.T) {
+	first, err := planOf(t, planned)
+	require.NoError(t, err)
+	again, err := planOf(t, planned, built(t, first)...)
+	require.NoError(t, err)
+	require.Empty(t, again.documents)
+	require.Equal(t, []string{"volume/data", "server/db"}, again.unchanged)
+}
+
+func TestAChangeOfWhatStandsIsRefusedWithItsFieldsAndLine(t *testing.T) {
+	first, err := planOf(t, planned)
+	require.NoError(t, err)
+	records := built(t, first)
+	records[1].Metadata.NodeName = "kvm2"
+	records[1].Metadata.Labels = nil
+	_, err = planOf(t, planned, records...)
+	require.ErrorContains(t, err, "m.yaml:1: server/db")
+	require.ErrorContains(t, err, "metadata.labels, metadata.nodeName")
+	require.Equal(t, ExitInvalid, codeOf(err))
+}
+
+func TestAFailedServerIsBuiltAgain(t *testing.T) {
+	first, err := planOf(t, planned)
+	require.NoError(t, err)
+	records := built(t, first)
+	records[1].Status = manifest.Status{Phase: manifest.PhaseFailed, Message: "no luck"}
+	again, err := planOf(t, planned, records...)
+	require.NoError(t, err)
+	require.Len(t, again.documents, 1)
+	require.Equal(t, "server/db", again.documents[0].Ref)
+}
+
 func TestAnApplyNamesTheDocumentThatStandsDifferently(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "net.yaml")
 	text := "# a comment\napiVersion: v1\nkind: Network\nmetadata: {name: office}\nspec: {mode: isolated, subnets: [{cidr: 10.0.0.0/24}]}\n"

@@ -103,11 +103,13 @@ type CreateVolumeIn struct {
 
 // CreateImageIn brings an image into the library: exactly one of Import and Build.
 type CreateImageIn struct {
-	Name        string          `json:"name"`
-	Import      *image.ImportIn `json:"import,omitempty"`
-	Build       *image.BuildIn  `json:"build,omitempty"`
-	Host        string          `json:"host,omitempty"` // empty: any live host
-	RequestedBy string          `json:"requestedBy,omitempty"`
+	Metadata manifest.Metadata `json:"metadata"`
+	// Spec is the document's; nil where no document declares the image.
+	Spec        *manifest.ImageSpec `json:"spec,omitempty"`
+	Import      *image.ImportIn     `json:"import,omitempty"`
+	Build       *image.BuildIn      `json:"build,omitempty"`
+	Host        string              `json:"host,omitempty"` // empty: any live host
+	RequestedBy string              `json:"requestedBy,omitempty"`
 }
 
 // Document is one document of an apply: exactly one of the inputs is set.

@@ -20,14 +20,14 @@ func CreateImage(ctx workflow.Context, in CreateImageIn) (manifest.Record, error
 		step{"bring image", c.bring},
 		step{stepFinish, func(ctx workflow.Context) error { return c.finishRecord(ctx, manifest.KindImage, c.rec) }},
 	}
-	op, err := begin(ctx, NameCreateImage, "image/"+in.Name, manifest.PhaseProvisioning, body)
+	op, err := begin(ctx, NameCreateImage, "image/"+in.Metadata.Name, manifest.PhaseProvisioning, body)
 	if err != nil {
 		return c.rec, err
 	}
 	c.operation = op
-	describe(ctx, op, "", in.RequestedBy, searchImage.ValueSet(in.Name))
+	describe(ctx, op, "", in.RequestedBy, searchImage.ValueSet(in.Metadata.Name))
 	if err := op.run(ctx, body); err != nil {
-		return c.rec, op.endRecord(ctx, manifest.KindImage, in.Name, c.rec.Metadata.UID, err)
+		return c.rec, op.endRecord(ctx, manifest.KindImage, in.Metadata.Name, c.rec.Metadata.UID, err)
 	}
 	op.phase(ctx, manifest.PhaseReady)
 	return c.rec, nil
@@ -42,22 +42,30 @@ type imaging struct {
 }
 
 func (c *imaging) record(ctx workflow.Context) (err error) {
-	spec := manifest.ImageSpec{}
-	if c.in.Import != nil {
-		spec = manifest.ImageSpec{
-			SourceURL: c.in.Import.URL, SHA256: c.in.Import.SHA256, ChecksumURL: c.in.Import.ChecksumURL,
-			User: c.in.Import.User, OSName: c.in.Import.OSName, OSVersion: c.in.Import.OSVersion,
-		}
-		if spec.SourceURL == "" {
-			spec.SourceURL = "file://" + c.in.Import.File
-		}
-	} else if c.in.Build != nil {
-		spec.SourceURL = "build:" + c.in.Build.Distro
-	}
+	spec := c.spec()
 	c.rec, err = c.beginRecord(ctx, state.BeginIn{
-		Kind: manifest.KindImage, Metadata: manifest.Metadata{Name: c.in.Name}, Phase: manifest.PhaseProvisioning, RequestedBy: c.in.RequestedBy,
+		Kind: manifest.KindImage, Metadata: c.in.Metadata, Phase: manifest.PhaseProvisioning, RequestedBy: c.in.RequestedBy,
 	}, spec)
 	return err
+}
+
+// spec is the document's, or what a document would say.
+func (c *imaging) spec() manifest.ImageSpec {
+	switch {
+	case c.in.Spec != nil:
+		return *c.in.Spec
+	case c.in.Build != nil:
+		return manifest.ImageSpec{SourceURL: "build:" + c.in.Build.Distro}
+	}
+	from := c.in.Import
+	spec := manifest.ImageSpec{
+		SourceURL: from.URL, SHA256: from.SHA256, ChecksumURL: from.ChecksumURL,
+		User: from.User, OSName: from.OSName, OSVersion: from.OSVersion,
+	}
+	if spec.SourceURL == "" {
+		spec.SourceURL = "file:" + from.File
+	}
+	return spec
 }
 
 // place asks for a live host and gives its reservation back at once: images are a cache,
@@ -65,7 +73,7 @@ func (c *imaging) record(ctx workflow.Context) (err error) {
 func (c *imaging) place(ctx workflow.Context) error {
 	c.add(stepPlace, c.unplace)
 	out, err := call[place.Out](ctx, c.operation, onControl(quickTimeout), activities.PlacePlace,
-		place.In{Owner: "image/" + c.in.Name, UID: c.rec.Metadata.UID, NodeName: c.in.Host})
+		place.In{Owner: "image/" + c.in.Metadata.Name, UID: c.rec.Metadata.UID, NodeName: c.in.Host})
 	if err != nil {
 		return err
 	}

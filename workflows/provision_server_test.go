@@ -188,6 +188,24 @@ func TestADeadlineThatPassesWhileTheEndIsWrittenComesTooLate(t *testing.T) {
 	require.False(t, undone, "what is on record as Running stays")
 }
 
+func TestAnUndoThatNeedsAPersonGoesOnWhenItIsMended(t *testing.T) {
+	w := newWorld(t)
+	w.fail = func(name string, nth int) error {
+		switch name {
+		case activities.AnsibleRun:
+			return failing(name, errs.Permanent, 1)(name, nth)
+		case activities.VolumeRemove:
+			return failing(name, errs.Operator, 3)(name, nth)
+		}
+		return nil
+	}
+	w.env.ExecuteWorkflow(ProvisionServer, dbServer())
+	require.ErrorContains(t, w.env.GetWorkflowError(), "ansible.Run: no luck")
+	require.NotContains(t, w.env.GetWorkflowError().Error(), "could not all be removed")
+	require.Equal(t, 4, w.seen[activities.VolumeRemove])
+	require.Less(t, slices.Index(w.calls(), activities.VolumeRemove), slices.Index(w.calls(), activities.IPAMRelease))
+}
+
 func TestAnUndoThatMeetsSomethingForeignGoesOnWithTheOthersAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.fail = func(name string, nth int) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/internal/errs"
 )
 
 // undo is one registered compensation. Undoing nothing is success.
@@ -24,15 +26,20 @@ func (s *saga) add(step string, run func(ctx workflow.Context) error) {
 }
 
 // compensate runs every undo in reverse order on a context that a cancelled workflow
-// does not cancel. Each retries transient faults without limit; one that is refused for
-// good (it met something that is not ours) does not stop the others.
+// does not cancel. Each is tried without limit, also while it needs a person (a disk that
+// is full, a file that may not be deleted): whoever mends it need tell nobody. One that is
+// refused for good (it met something that is not ours) does not stop the others.
 func (s *saga) compensate(ctx workflow.Context) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var failed []error
 	for i := len(s.undos) - 1; i >= 0; i-- {
 		u := s.undos[i]
-		if err := u.run(ctx); err != nil {
+		err := u.run(ctx)
+		for err != nil && classOf(err) == errs.Operator && workflow.Sleep(ctx, retryMost) == nil {
+			err = u.run(ctx)
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("undo %s: %w", u.step, err))
 		}
 	}
