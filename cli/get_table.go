@@ -70,7 +70,7 @@ func phaseCell(rec manifest.Record) string {
 		text += ": " + op.Step
 	}
 	for _, c := range rec.Status.Conditions {
-		if c.Status && c.Type != "NeedsAttention" {
+		if c.Status && c.Type != manifest.ConditionAttention {
 			text += ", " + c.Type
 		}
 	}

@@ -92,9 +92,12 @@ type Operation struct {
 	Since      time.Time `json:"since"`
 }
 
+// ConditionAttention is the type of the condition of what a person must look at.
+const ConditionAttention = "NeedsAttention"
+
 // Condition is one observed fact with its time.
 type Condition struct {
-	Type    string    `json:"type"` // "NeedsAttention", "Degraded", "HostLost"
+	Type    string    `json:"type"` // ConditionAttention, "Degraded"
 	Status  bool      `json:"status"`
 	Reason  string    `json:"reason,omitempty"`
 	Message string    `json:"message,omitempty"`

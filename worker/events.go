@@ -13,9 +13,6 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// attention is the condition of a server that a person must look at.
-const attention = "NeedsAttention"
-
 // follow writes what libvirt tells of this host's guests into their records, so that a
 // guest that powers itself off is Stopped for everyone within a second.
 func (h *host) follow(ctx context.Context) error {
@@ -116,15 +113,15 @@ var errMoved = errors.New("the record has changed")
 
 // meaning says what a domain's state is for its server.
 func meaning(state, reason string) (manifest.Phase, manifest.Condition) {
-	fine := manifest.Condition{Type: attention}
+	fine := manifest.Condition{Type: manifest.ConditionAttention}
 	switch {
 	case state == "paused" && reason == "ioerror":
 		return manifest.PhaseRunning, manifest.Condition{
-			Type: attention, Status: true, Reason: "IOError",
+			Type: manifest.ConditionAttention, Status: true, Reason: "IOError",
 			Message: "the guest is paused by an I/O error: its pool may be full; make room, then `burrow restart` it",
 		}
 	case state == "crashed":
-		return manifest.PhaseStopped, manifest.Condition{Type: attention, Status: true, Reason: "Crashed", Message: "the guest crashed; `burrow start` it again"}
+		return manifest.PhaseStopped, manifest.Condition{Type: manifest.ConditionAttention, Status: true, Reason: "Crashed", Message: "the guest crashed; `burrow start` it again"}
 	case state == "shutoff", state == "":
 		return manifest.PhaseStopped, fine
 	}
@@ -142,7 +139,7 @@ func changes(s manifest.Status, phase manifest.Phase, c manifest.Condition) bool
 }
 
 func hasAttention(s manifest.Status) bool {
-	return slices.ContainsFunc(s.Conditions, func(c manifest.Condition) bool { return c.Type == attention && c.Status })
+	return slices.ContainsFunc(s.Conditions, func(c manifest.Condition) bool { return c.Type == manifest.ConditionAttention && c.Status })
 }
 
 // withCondition replaces the condition of c's type; one that is false is left out.

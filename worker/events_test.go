@@ -48,7 +48,7 @@ func TestWhatAGuestDidDuringAnOperationIsWrittenWhenTheRecordSettles(t *testing.
 	}{
 		"it powered itself off": {"shutoff", manifest.Status{Phase: manifest.PhaseRunning, Host: "kvm1"}, manifest.PhaseStopped},
 		"a restart mended it": {"running", manifest.Status{
-			Phase: manifest.PhaseRunning, Host: "kvm1", Conditions: []manifest.Condition{{Type: attention, Status: true, Reason: "IOError"}},
+			Phase: manifest.PhaseRunning, Host: "kvm1", Conditions: []manifest.Condition{{Type: manifest.ConditionAttention, Status: true, Reason: "IOError"}},
 		}, manifest.PhaseRunning},
 	}
 	for name, tt := range tests {

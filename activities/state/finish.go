@@ -13,9 +13,6 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// conditionAttention is the type of the condition that a held server has.
-const conditionAttention = "NeedsAttention"
-
 // Finish writes the settled status whole. After it nothing of the operation is left in the
 // record; again is success.
 func (a *Activities) Finish(ctx context.Context, in FinishIn) (activities.Nothing, error) {
@@ -56,7 +53,7 @@ func (a *Activities) Hold(ctx context.Context, in HoldIn) (activities.Nothing, e
 		} else {
 			status.Phase = manifest.PhaseHeld
 			status.Conditions = append(status.Conditions, manifest.Condition{
-				Type: conditionAttention, Status: true, Reason: "Held", Message: in.Message, Since: heldSince(rec),
+				Type: manifest.ConditionAttention, Status: true, Reason: "Held", Message: in.Message, Since: heldSince(rec),
 			})
 		}
 		rec.Status = status
@@ -67,7 +64,7 @@ func (a *Activities) Hold(ctx context.Context, in HoldIn) (activities.Nothing, e
 func withoutAttention(conditions []manifest.Condition) []manifest.Condition {
 	var out []manifest.Condition
 	for _, c := range conditions {
-		if c.Type != conditionAttention {
+		if c.Type != manifest.ConditionAttention {
 			out = append(out, c)
 		}
 	}
@@ -77,7 +74,7 @@ func withoutAttention(conditions []manifest.Condition) []manifest.Condition {
 // heldSince keeps the time of a hold that is written again.
 func heldSince(rec *manifest.Record) time.Time {
 	for _, c := range rec.Status.Conditions {
-		if c.Type == conditionAttention && c.Status {
+		if c.Type == manifest.ConditionAttention && c.Status {
 			return c.Since
 		}
 	}
