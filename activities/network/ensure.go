@@ -109,6 +109,17 @@ func (a *Activities) ensureBridge(ctx context.Context, object string, rec manife
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return bridge, err
 	}
+	if err != nil {
+		// Open vSwitch would take a device of that name over, or never make the bridge.
+		foreign, err := a.stack.ForeignDevice(name)
+		if err != nil {
+			return bridge, err
+		}
+		if foreign {
+			return bridge, errs.NewPermanent(object, action, fmt.Errorf("network device %s: %w", name, errs.ErrNotManaged),
+				"give the network another bridgeName, or remove the device")
+		}
+	}
 	settings := ovsx.BridgeSettings{Datapath: a.sw.HostDatapath(), ExternalIDs: map[string]string{ovsx.KeyNetwork: uid}}
 	if err == nil {
 		owner := bridge.ExternalIDs[ovsx.KeyNetwork]

@@ -45,6 +45,7 @@ type Stack interface {
 	Guard(ctx context.Context, device string) error
 	Unguard(ctx context.Context, device string) error
 	DeviceIndex(name string) (int, error)
+	ForeignDevice(name string) (bool, error)
 	Dial(ctx context.Context, namespace, address string) (net.Conn, error)
 }
 

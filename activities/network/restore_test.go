@@ -186,10 +186,11 @@ func TestANewWorkerAdoptsTheNameServerOfTheOld(t *testing.T) {
 
 func TestWhatBurrowDidNotMakeIsRefusedAndLeftAlone(t *testing.T) {
 	cases := map[string]struct{ make, look, clean string }{
-		"bridge":    {"ovs-vsctl add-br br-db-net -- set bridge br-db-net datapath_type=netdev", "ovs-vsctl --columns=fail_mode,external_ids,ports list bridge br-db-net", "ovs-vsctl del-br br-db-net"},
-		"namespace": {"ip netns add bw-db-net", "ip netns exec bw-db-net ip -br addr; ip netns exec bw-db-net nft list ruleset", "ip netns del bw-db-net"},
-		"device":    {"ip link add $GATEWAY type veth peer name foreign", "ip -br link show $GATEWAY", "ip link del $GATEWAY"},
-		"table":     {"nft add table inet burrow", "nft list table inet burrow", "nft delete table inet burrow"},
+		"bridge":          {"ovs-vsctl add-br br-db-net -- set bridge br-db-net datapath_type=netdev", "ovs-vsctl --columns=fail_mode,external_ids,ports list bridge br-db-net", "ovs-vsctl del-br br-db-net"},
+		"bridge of Linux": {"ip link add br-db-net type veth peer name foreign", "ip -br link show br-db-net", "ip link del br-db-net"},
+		"namespace":       {"ip netns add bw-db-net", "ip netns exec bw-db-net ip -br addr; ip netns exec bw-db-net nft list ruleset", "ip netns del bw-db-net"},
+		"device":          {"ip link add $GATEWAY type veth peer name foreign", "ip -br link show $GATEWAY", "ip link del $GATEWAY"},
+		"table":           {"nft add table inet burrow", "nft list table inet burrow", "nft delete table inet burrow"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

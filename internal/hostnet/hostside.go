@@ -38,6 +38,7 @@ func (s *Stack) ensureHost(ctx context.Context, _ state) error {
 		return err
 	}
 	if len(uplinks) == 0 {
+		delete(s.tables, "inet") // whoever makes one of that name from now on owns it
 		return nil
 	}
 	return s.forward()
@@ -66,6 +67,7 @@ func (s *Stack) dropGuards(ctx context.Context) error {
 	if exists, err := hasTable(ctx, "netdev"); err != nil || !exists {
 		return err
 	}
+	delete(s.tables, "netdev")
 	return nft(ctx, deleteTable("netdev"))
 }
 

@@ -129,6 +129,20 @@ func (s *Stack) DeviceIndex(name string) (int, error) {
 	return link.Attrs().Index, nil
 }
 
+// ForeignDevice reports whether the host has a network device of a name that cannot be an
+// Open vSwitch bridge's: those are taps on the userspace datapath, internal ports on the
+// kernel's, and stay for a while when ovs-vswitchd dies.
+func (s *Stack) ForeignDevice(name string) (bool, error) {
+	link, err := netlink.LinkByName(name)
+	if isLinkNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, refusal("device "+name, "look up", err)
+	}
+	return link.Type() != "tuntap" && link.Type() != "openvswitch", nil
+}
+
 // Remove takes a network's part of this host down; none is success. What is on the
 // bridge's side (the gateway's port) goes with its device.
 func (s *Stack) Remove(ctx context.Context, uid string) error {
