@@ -171,7 +171,11 @@ func superviseUntilStopped(ctx context.Context, s *supervise.Supervisor, conf *i
 			case <-ticker.C:
 			}
 			renewed, err := conf.RenewCertificates(gid)
-			log.Info("looked at certificates", "renewed", renewed, "error", err)
+			if err != nil {
+				log.Error("renew certificates", "renewed", renewed, "error", err)
+				continue
+			}
+			log.Info("looked at certificates", "renewed", renewed)
 		}
 	})
 	return group.Wait()
