@@ -153,7 +153,8 @@ func classifyTransport(ctx context.Context, err error) error {
 	case errors.Is(err, errScheme), errors.Is(err, errRedirect):
 		return permanent(err, "check where the URL leads")
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return permanent(fmt.Errorf("no such host %q", dns.Name), "check the host's name in spec.auth.url")
+		// Resolvers say so of a name that is right, too, while the network comes up.
+		return &fault{class: errs.Transient, next: "check the host's name in spec.auth.url", err: fmt.Errorf("no such host %q", dns.Name)}
 	case errors.As(err, &cert):
 		return permanent(cert, "name the site's own CA in the worker's configuration")
 	}

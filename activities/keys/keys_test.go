@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,6 +148,13 @@ func TestConnectionFailuresHaveTheClass(t *testing.T) {
 		_, err = fetch(t, Options{}, FetchIn{URLs: []string{bad}})
 		require.Equal(t, errs.Permanent, errs.ClassOf(err), bad)
 	}
+}
+
+func TestANameThatDoesNotResolveIsTriedAgain(t *testing.T) {
+	lookup := &net.DNSError{Err: "no such host", Name: "keys.example", IsNotFound: true}
+	err := about("server/db", "https://keys.example/x", classifyTransport(t.Context(), &url.Error{Op: "Get", Err: lookup}))
+	require.Equal(t, errs.Transient, errs.ClassOf(err))
+	require.ErrorContains(t, err, `no such host "keys.example"; check the host's name in spec.auth.url`)
 }
 
 func TestUnchangedKeysAreNotDownloadedAgain(t *testing.T) {
