@@ -66,7 +66,7 @@ func (a *Activities) Start(ctx context.Context, in StartIn) (StartOut, error) {
 	if err := checkShape(in); err != nil {
 		return out, err
 	}
-	state, err := a.own(ctx, in.Server)
+	state, err := a.own(ctx, in.Server, "start domain")
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
 		if err := a.checkName(ctx, in.Server); err != nil {
@@ -120,7 +120,7 @@ func (a *Activities) define(ctx context.Context, in StartIn) error {
 // Resume lets the server's CPUs run.
 func (a *Activities) Resume(ctx context.Context, in ResumeIn) (activities.Nothing, error) {
 	id := manifest.DomainUUID(in.Server.UID)
-	state, err := a.own(ctx, in.Server)
+	state, err := a.own(ctx, in.Server, "resume domain")
 	switch {
 	case err != nil:
 		return activities.Nothing{}, about(in.Server, "resume domain", err)
@@ -147,8 +147,8 @@ func (a *Activities) Console(ctx context.Context, uid string) (io.ReadWriteClose
 }
 
 // own gives the state of the server's domain: errs.ErrNotFound when there is none,
-// errs.ErrNotManaged when one has its UUID and not its mark.
-func (a *Activities) own(ctx context.Context, s activities.Server) (state string, err error) {
+// errs.ErrNotManaged, refusing the action, when one has its UUID and not its mark.
+func (a *Activities) own(ctx context.Context, s activities.Server, action string) (state string, err error) {
 	id := manifest.DomainUUID(s.UID)
 	state, _, err = a.cfg.Libvirt.DomainState(ctx, id)
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *Activities) own(ctx context.Context, s activities.Server) (state string
 		return "", about(s, "look at domain", err)
 	}
 	if uid != s.UID {
-		return "", foreign(s, id)
+		return "", foreign(s, action, id)
 	}
 	return state, nil
 }
@@ -191,11 +191,12 @@ func (a *Activities) checkName(ctx context.Context, s activities.Server) error {
 	case err != nil:
 		return about(s, "look for domain "+s.Name, err)
 	}
-	return foreign(s, id)
+	return foreign(s, "define domain", id)
 }
 
-func foreign(s activities.Server, id string) error {
-	return errs.NewPermanent(s.Ref(), "define domain", errs.Reason("%w: a domain named %s is there already (UUID %s)", errs.ErrNotManaged, s.Name, id),
+// foreign refuses an action on a domain that is not the server's.
+func foreign(s activities.Server, action, id string) error {
+	return errs.NewPermanent(s.Ref(), action, errs.Reason("%w: a domain named %s is there already (UUID %s)", errs.ErrNotManaged, s.Name, id),
 		"give the server another name, or remove that domain: virsh undefine "+id)
 }
 

@@ -46,8 +46,10 @@ func TestADomainOfOurUUIDWithoutOurMarkIsNotTouched(t *testing.T) {
 	require.ErrorIs(t, err, errs.ErrNotManaged)
 	_, err = s.Shutdown(t.Context(), domain.ShutdownIn{Server: in.Server})
 	require.ErrorIs(t, err, errs.ErrNotManaged)
+	require.ErrorContains(t, err, ": shut down: ")
 	_, err = s.Remove(t.Context(), domain.RemoveIn{Server: in.Server})
 	require.ErrorIs(t, err, errs.ErrNotManaged)
+	require.ErrorContains(t, err, ": remove domain: ")
 	require.NoError(t, s.conn.Undefine(t.Context(), manifest.DomainUUID(in.Server.UID)), "still there")
 }
 

@@ -26,7 +26,7 @@ const (
 // no domain at all, is success. A paused guest cannot hear the button and is forced.
 func (a *Activities) Shutdown(ctx context.Context, in ShutdownIn) (activities.Nothing, error) {
 	id := manifest.DomainUUID(in.Server.UID)
-	state, err := a.own(ctx, in.Server)
+	state, err := a.own(ctx, in.Server, "shut down")
 	switch {
 	case errors.Is(err, errs.ErrNotFound), err == nil && state == stateOff:
 		return activities.Nothing{}, nil
@@ -122,7 +122,7 @@ func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothin
 		return activities.Nothing{}, errs.NewPermanent(in.Server.Ref(), "remove domain", errs.Reason("%w: no uid", errs.ErrInvalid), "")
 	}
 	id := manifest.DomainUUID(in.Server.UID)
-	if _, err := a.own(ctx, in.Server); err != nil && !errors.Is(err, errs.ErrNotFound) {
+	if _, err := a.own(ctx, in.Server, "remove domain"); err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return activities.Nothing{}, err
 	}
 	if err := a.pullPlug(ctx, id); err != nil {
