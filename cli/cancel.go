@@ -27,17 +27,20 @@ func cancelCommand() *ucli.Command {
 				return err
 			}
 			return cancelled(c, operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
-				run, kind, _, open := openRun(c.Context, tc, ref.String())
-				if !open {
-					return run, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
+				run, open, err := openRun(c.Context, tc, ref.String())
+				if err != nil {
+					return run.Target, err
 				}
-				if workflows.IsDelete(kind) {
-					return run, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("it is being deleted, and a delete goes on to its end"), "`burrow watch "+ref.String()+"` follows it")
+				if !open {
+					return run.Target, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
+				}
+				if workflows.IsDelete(run.kind) {
+					return run.Target, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("it is being deleted, and a delete goes on to its end"), "`burrow watch "+ref.String()+"` follows it")
 				}
 				if err := tc.CancelWorkflow(c.Context, run.ID, run.RunID); err != nil {
-					return run, errs.NewTransient(ref.String(), "cancel", err)
+					return run.Target, errs.NewTransient(ref.String(), "cancel", err)
 				}
-				return run, nil
+				return run.Target, nil
 			}))
 		},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
 )
@@ -54,10 +55,7 @@ func removeRefs(c *ucli.Context, refs []Ref) error {
 	defer tc.Close()
 	var names []string
 	for _, ref := range refs {
-		_, err := gw.Get(c.Context, ref.Kind, ref.Name)
-		if _, _, _, open := openRun(c.Context, tc, ref.String()); errors.Is(err, errs.ErrNotFound) && !open {
-			return errs.New(errs.Permanent, ref.String(), "delete", errs.ErrNotFound, "`burrow get "+ref.Kind.Word()+"` lists what there is")
-		} else if err != nil && !errors.Is(err, errs.ErrNotFound) {
+		if err := deletable(c.Context, gw, tc, ref); err != nil {
 			return err
 		}
 		names = append(names, ref.String())
@@ -83,6 +81,19 @@ func removeRefs(c *ucli.Context, refs []Ref) error {
 	return followed(c, tc, targets...)
 }
 
+// deletable refuses what there is not: neither its record nor an operation that makes it.
+func deletable(ctx context.Context, gw *gateway.Client, tc client.Client, ref Ref) error {
+	_, err := gw.Get(ctx, ref.Kind, ref.Name)
+	if !errors.Is(err, errs.ErrNotFound) {
+		return err
+	}
+	_, open, err := openRun(ctx, tc, ref.String())
+	if err != nil || open {
+		return err
+	}
+	return errs.New(errs.Permanent, ref.String(), "delete", errs.ErrNotFound, "`burrow get "+ref.Kind.Word()+"` lists what there is")
+}
+
 // startDelete starts the delete of a resource; a busy one is cancelled first, by a
 // workflow that goes on although we are gone.
 func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Target, error) {
@@ -101,9 +112,12 @@ func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Targe
 	default:
 		return nil, errs.NewPermanent(ref.String(), "delete", errs.Reason("a %s is not deleted this way", ref.Kind.Word()), "`burrow --help` lists the commands")
 	}
-	run, kind, _, open := openRun(ctx, tc, ref.String())
-	if open && kind == name {
-		return []follow.Target{run}, nil // somebody deletes it already: that is what was asked for
+	run, open, err := openRun(ctx, tc, ref.String())
+	if err != nil {
+		return nil, err
+	}
+	if open && run.kind == name {
+		return []follow.Target{run.Target}, nil // somebody deletes it already: that is what was asked for
 	}
 	if !open {
 		t, err := start(ctx, tc, ref.String(), "delete "+ref.String(), name, in)
@@ -113,8 +127,8 @@ func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Targe
 		}
 	}
 	queued := ref.String() + "/next"
-	if run, _, _, open := openRun(ctx, tc, queued); open {
-		return []follow.Target{run}, nil
+	if run, open, err := openRun(ctx, tc, queued); err != nil || open {
+		return []follow.Target{run.Target}, err
 	}
 	t, err := start(ctx, tc, queued, "cancel what runs on "+ref.String()+", then delete it", workflows.NameStartNext,
 		workflows.StartNextIn{Ref: ref.String(), Cancel: true, Next: next})

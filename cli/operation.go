@@ -59,21 +59,38 @@ func start(ctx context.Context, c client.Client, ref, summary, workflow string, 
 	return follow.Target{ID: run.GetID(), RunID: run.GetRunID()}, nil
 }
 
-// openRun gives the open run of a resource's operation, ok false when nothing is open.
-func openRun(ctx context.Context, c client.Client, ref string) (t follow.Target, kind string, since time.Time, ok bool) {
+// running is the open run of an operation.
+type running struct {
+	follow.Target
+	kind  string // workflow type
+	since time.Time
+}
+
+// openRun gives the open run of a resource's operation, open false when there is none. A
+// paused run is open: it keeps others out. Temporal not answering is an error, and says
+// nothing about the resource.
+func openRun(ctx context.Context, c client.Client, ref string) (run running, open bool, err error) {
 	d, err := c.DescribeWorkflow(ctx, ref, "")
-	if err != nil || d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return follow.Target{}, "", time.Time{}, false
+	var unknown *serviceerror.NotFound
+	if errors.As(err, &unknown) {
+		return running{}, false, nil
 	}
-	return follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, d.WorkflowType.Name, d.WorkflowStartTime, true
+	if err != nil {
+		return running{}, false, errs.NewTransient(ref, "look for its operation", err)
+	}
+	switch d.Status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
+		return running{follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, d.WorkflowType.Name, d.WorkflowStartTime}, true, nil
+	}
+	return running{}, false, nil
 }
 
 // busy says what runs on a resource, since when, and what can be done about it; nil when
 // nothing does.
 func busy(ctx context.Context, c client.Client, ref string) error {
-	_, kind, since, open := openRun(ctx, c, ref)
-	if !open {
-		return nil
+	run, open, err := openRun(ctx, c, ref)
+	if err != nil || !open {
+		return err
 	}
 	where := ""
 	qctx, cancel := context.WithTimeout(ctx, queryTimeout)
@@ -91,7 +108,7 @@ func busy(ctx context.Context, c client.Client, ref string) error {
 			ref, where, strings.TrimPrefix(p.Held, ref+": "), ref, ref)}
 	}
 	return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is busy: %s%s, started %s ago. Follow: burrow watch %s. Cancel it: burrow cancel %s",
-		ref, kind, where, time.Since(since).Round(time.Second), ref, ref)}
+		ref, run.kind, where, time.Since(run.since).Round(time.Second), ref, ref)}
 }
 
 // operate does something to the operation of each resource, then follows them all.

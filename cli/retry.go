@@ -82,7 +82,10 @@ func decideOn(c *ucli.Context, update string, argument func(Ref) (any, error)) e
 		return err
 	}
 	defer tc.Close()
-	run, _, _, open := openRun(c.Context, tc, ref.String())
+	run, open, err := openRun(c.Context, tc, ref.String())
+	if err != nil {
+		return err
+	}
 	if !open {
 		return errs.New(errs.Permanent, ref.String(), update, errs.Reason("nothing is running on it"), "`burrow describe "+ref.String()+"` shows how it stands")
 	}
@@ -90,10 +93,10 @@ func decideOn(c *ucli.Context, update string, argument func(Ref) (any, error)) e
 	if err != nil {
 		return err
 	}
-	if err := send(c.Context, tc, run, update, arg); err != nil {
+	if err := send(c.Context, tc, run.Target, update, arg); err != nil {
 		return err
 	}
-	return followed(c, tc, run)
+	return followed(c, tc, run.Target)
 }
 
 func send(ctx context.Context, tc client.Client, run follow.Target, update string, arg any) error {

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	ucli "github.com/urfave/cli/v2"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/follow"
@@ -25,6 +27,10 @@ func watchCommand() *ucli.Command {
 			}
 			return operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
 				d, err := tc.DescribeWorkflow(c.Context, ref.String(), "")
+				var unknown *serviceerror.NotFound
+				if err != nil && !errors.As(err, &unknown) {
+					return follow.Target{}, errs.NewTransient(ref.String(), "watch", err)
+				}
 				if err != nil {
 					return follow.Target{}, errs.New(errs.Permanent, ref.String(), "watch", fmt.Errorf("%w: no operation is on record", errs.ErrNotFound),
 						"`burrow get` lists what there is")
