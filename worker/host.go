@@ -25,6 +25,7 @@ import (
 	"burrow.dev/burrow/internal/hostnet"
 	"burrow.dev/burrow/internal/libvirtx"
 	"burrow.dev/burrow/internal/ovsx"
+	"burrow.dev/burrow/manifest"
 )
 
 // host is the host role: everything that touches this hypervisor.
@@ -39,6 +40,7 @@ type host struct {
 	seeds    *seed.Activities
 	guests   *guest.Activities
 	runs     *ansible.Activities
+	down     []manifest.Record // should run, and could not be started yet
 	// waiting says what the host still waits for before it takes work; "" when ready.
 	waiting atomic.Pointer[string]
 }
@@ -97,6 +99,7 @@ func (h *host) run(ctx context.Context) error {
 	group.Go(func() error { h.networks.Keep(running); return nil })
 	group.Go(func() error { return h.follow(running) })
 	group.Go(func() error { return h.review(running) })
+	group.Go(func() error { h.restoreRest(running); return nil })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}

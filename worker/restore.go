@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/domain"
@@ -32,15 +34,61 @@ func (h *host) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.down = nil
 	for _, rec := range servers {
 		if !h.shouldRun(rec, boot) {
 			continue
 		}
 		if err := h.bringUp(ctx, rec); err != nil {
-			h.Log.Error("server not started", slog.String("server", rec.Metadata.Name), slog.Any("error", err))
+			h.Log.Error("server not started yet", slog.String("server", rec.Metadata.Name), slog.Any("error", err))
+			h.down = append(h.down, rec)
 		}
 	}
 	return h.noteRestored()
+}
+
+// restoreAgainEvery is how often a server that should run and could not be started (Open
+// vSwitch was late, say) is tried again.
+const restoreAgainEvery = 10 * time.Second
+
+// restoreRest brings up what restore could not, again and again, until each runs, is
+// somebody else's by now, or ctx ends.
+func (h *host) restoreRest(ctx context.Context) {
+	tick := time.NewTicker(restoreAgainEvery)
+	defer tick.Stop()
+	for len(h.down) > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		h.down = slices.DeleteFunc(h.down, func(was manifest.Record) bool {
+			rec, err := h.store.Get(ctx, manifest.KindServer, was.Metadata.Name)
+			if err == nil && (rec.Metadata.UID != was.Metadata.UID || !h.startable(rec)) {
+				return true
+			}
+			if err == nil {
+				err = h.bringUp(ctx, rec)
+			}
+			if err != nil {
+				h.Log.Error("server not started yet", slog.String("server", was.Metadata.Name), slog.Any("error", err))
+			}
+			return err == nil
+		})
+	}
+}
+
+// startable reports whether a server on this host may be brought up: nobody stopped it,
+// and it is neither being deleted nor failed.
+func (h *host) startable(rec manifest.Record) bool {
+	if rec.Status.Host != h.Config.Host.Name || rec.Status.PowerOff || len(rec.Status.Disks) == 0 {
+		return false
+	}
+	switch rec.Status.Phase {
+	case manifest.PhaseProvisioning, manifest.PhaseHeld, manifest.PhaseRunning, manifest.PhaseUnknown, manifest.PhaseStopped:
+		return true
+	}
+	return false
 }
 
 // shouldRun reports whether a server belongs on this host and is to be brought up. One that
@@ -48,18 +96,16 @@ func (h *host) restore(ctx context.Context) error {
 // was stopped on purpose, or powered itself off, stays off; but a boot of the host starts
 // every server with autostart that nobody stopped, since the way down stops them all.
 func (h *host) shouldRun(rec manifest.Record, boot bool) bool {
-	if rec.Status.Host != h.Config.Host.Name || rec.Status.PowerOff || len(rec.Status.Disks) == 0 {
+	if !h.startable(rec) {
 		return false
 	}
 	switch rec.Status.Phase {
-	case manifest.PhaseProvisioning, manifest.PhaseHeld:
-		return true
 	case manifest.PhaseRunning, manifest.PhaseUnknown:
 		return !boot || autostart(rec)
 	case manifest.PhaseStopped:
 		return boot && autostart(rec)
 	}
-	return false
+	return true
 }
 
 func autostart(rec manifest.Record) bool {

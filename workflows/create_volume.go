@@ -59,6 +59,7 @@ func CreateVolume(ctx workflow.Context, in CreateVolumeIn) (manifest.Record, err
 	if err != nil {
 		return rec, err
 	}
+	op.known = func(workflow.Context) manifest.Status { return manifest.Status{Host: host} }
 	describe(ctx, op, "", in.RequestedBy)
 	if err := op.run(ctx, body); err != nil {
 		return rec, op.endRecord(ctx, manifest.KindVolume, in.Metadata.Name, rec.Metadata.UID, err)

@@ -14,16 +14,19 @@ type decision struct {
 // hold keeps everything, says so, and waits until a person decides or the operation is
 // cancelled.
 func (op *operation) hold(ctx workflow.Context, name string, cause error) (again bool, err error) {
+	// One hold at a time: a second step that fails beside the first waits for its turn.
+	if err := workflow.Await(ctx, func() bool { return op.heldStep == "" }); err != nil {
+		return false, err
+	}
 	op.heldStep, op.decision = name, nil
+	defer func() { op.heldStep = "" }()
 	if op.recordHold != nil {
 		if err := op.recordHold(ctx, reason(cause)); err != nil {
 			return false, err
 		}
 	}
 	op.progress.hold(ctx, name, reason(cause))
-	err = workflow.Await(ctx, func() bool { return op.decision != nil })
-	op.heldStep = ""
-	if err != nil {
+	if err := workflow.Await(ctx, func() bool { return op.decision != nil }); err != nil {
 		op.progress.hold(ctx, name, "")
 		return false, err
 	}

@@ -21,6 +21,10 @@ type operation struct {
 	// recordHold writes a hold (message) or its end ("") into the record; nil: nobody holds.
 	recordHold func(ctx workflow.Context, message string) error
 
+	// known is what the record should keep when an undo could not finish; nil: nothing.
+	known func(ctx workflow.Context) manifest.Status
+	left  bool // an undo could not finish
+
 	cancel   workflow.CancelFunc
 	cause    error // why the operation stops, when it was not cancelled from outside
 	begun    map[string]workflow.Future
@@ -92,6 +96,7 @@ func (op *operation) undo(ctx workflow.Context, cause error) error {
 	failed := op.compensate(workflow.WithValue(free, stepKey{}, stepUndo))
 	op.progress.end(free, stepUndo, failed)
 	if failed != nil {
+		op.left = true
 		return errs.NewPermanent(op.Resource, op.Operation,
 			errs.Reason("%s; and what it had made could not all be removed: %s", reason(cause), reason(failed)),
 			"remove what the message names, then run `burrow delete "+op.Resource+"`")

@@ -62,6 +62,7 @@ func ProvisionServer(ctx workflow.Context, in ProvisionServerIn) (manifest.Recor
 	}
 	p.operation = op
 	op.onFailure, op.recordHold = p.policy, p.holdRecord
+	op.known = func(ctx workflow.Context) manifest.Status { return p.status(ctx, manifest.PhaseFailed) }
 	if err := op.listen(ctx, stepPlaybook, p.revise); err != nil {
 		return manifest.Record{}, err
 	}

@@ -218,6 +218,9 @@ func TestAnUndoThatMeetsSomethingForeignGoesOnWithTheOthersAndSaysSo(t *testing.
 	err := w.env.GetWorkflowError()
 	require.ErrorContains(t, err, "ansible.Run: no luck", "the first cause stays")
 	require.ErrorContains(t, err, "domain.Remove: no luck")
+	left := w.last[activities.StateFail].(state.FailIn).Left
+	require.Equal(t, "kvm1", left.Host, "a delete must find what is left")
+	require.NotEmpty(t, left.Disks)
 	requireUndone(t, w.calls())
 }
 

@@ -87,8 +87,11 @@ func (op *operation) endRecord(ctx workflow.Context, kind manifest.Kind, name, u
 			state.RemoveIn{Kind: kind, Name: name, UID: uid})
 	} else {
 		op.phase(free, manifest.PhaseFailed)
-		_, err = call[activities.Nothing](free, op, onControl(quickTimeout), activities.StateFail,
-			state.FailIn{Kind: kind, Name: name, UID: uid, Message: reason(cause)})
+		in := state.FailIn{Kind: kind, Name: name, UID: uid, Message: reason(cause)}
+		if op.left && op.known != nil {
+			in.Left = op.known(free)
+		}
+		_, err = call[activities.Nothing](free, op, onControl(quickTimeout), activities.StateFail, in)
 	}
 	if err != nil {
 		return fail(errs.NewPermanent(op.Resource, "settle its record",

@@ -43,6 +43,9 @@ func (a *Activities) beginBuild(ctx context.Context, in BeginIn) (BeginOut, erro
 	}
 	rec, err = a.change(ctx, in, func(in BeginIn, rec *manifest.Record) error {
 		switch {
+		case rec.Status.Phase == manifest.PhaseFailed && rec.Status.Host != "":
+			return refuse(in, fmt.Errorf("%w: an earlier build could not be undone whole", errs.ErrExists),
+				"delete what it left: burrow delete "+object(in))
 		case rec.Status.Phase == manifest.PhaseFailed:
 			fresh.Metadata.Generation = rec.Metadata.Generation + 1
 			fresh.Metadata.ResourceVersion = rec.Metadata.ResourceVersion

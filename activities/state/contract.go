@@ -38,12 +38,14 @@ type FinishIn struct {
 	Status manifest.Status `json:"status"`
 }
 
-// FailIn ends a provision as Failed with its reason; resources are gone by then.
+// FailIn ends a build as Failed with its reason. Its resources are gone by then; where an
+// undo could not finish, Left says what is known of them, so that a delete finds them.
 type FailIn struct {
-	Kind    manifest.Kind `json:"kind"`
-	Name    string        `json:"name"`
-	UID     string        `json:"uid"`
-	Message string        `json:"message"`
+	Kind    manifest.Kind   `json:"kind"`
+	Name    string          `json:"name"`
+	UID     string          `json:"uid"`
+	Message string          `json:"message"`
+	Left    manifest.Status `json:"left,omitzero"`
 }
 
 // HoldIn sets or clears the hold of a server that waits for a person.

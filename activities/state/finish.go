@@ -23,10 +23,12 @@ func (a *Activities) Finish(ctx context.Context, in FinishIn) (activities.Nothin
 	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "finish operation"}, in.Status)
 }
 
-// Fail ends a build as Failed with its reason and nothing else; again is success.
+// Fail ends a build as Failed with its reason, and what an unfinished undo left; again is
+// success.
 func (a *Activities) Fail(ctx context.Context, in FailIn) (activities.Nothing, error) {
-	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "record failure"},
-		manifest.Status{Phase: manifest.PhaseFailed, Message: in.Message})
+	status := in.Left
+	status.Phase, status.Message = manifest.PhaseFailed, in.Message
+	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "record failure"}, status)
 }
 
 func (a *Activities) settle(ctx context.Context, t target, status manifest.Status) (activities.Nothing, error) {

@@ -125,7 +125,7 @@ func (s *stack) eventually(what string, condition func() error) {
 	s.t.Helper()
 	deadline, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	tick := time.NewTicker(250 * time.Millisecond)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		err := condition()
