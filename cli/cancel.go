@@ -51,8 +51,17 @@ func leaveFlag() ucli.Flag {
 	return &ucli.BoolFlag{Name: "detach", Usage: "return at once; burrow watch follows what comes of it"}
 }
 
-// cancelled takes the end that was asked for as success. An undo that left something is none.
+// cancelled takes the end that was asked for as success. An undo that left something is
+// none, and neither is a resource that was refused beside it.
 func cancelled(c *ucli.Context, err error) error {
+	var several severalErrors
+	if errors.As(err, &several) {
+		var left []error
+		for _, one := range several {
+			left = append(left, cancelled(c, one))
+		}
+		return together(left...)
+	}
 	var given *givenUpError
 	if errors.As(err, &given) {
 		fmt.Fprintln(c.App.Writer, given.Err)

@@ -70,15 +70,10 @@ func removeRefs(c *ucli.Context, refs []Ref) error {
 			return nil
 		}
 	}
-	var targets []follow.Target
-	for _, ref := range refs {
-		more, err := startDelete(c.Context, tc, ref)
-		if err != nil {
-			return err
-		}
-		targets = append(targets, more...)
-	}
-	return followed(c, tc, targets...)
+	targets, refused := doEach(c.Context, refs, func(ref Ref) ([]follow.Target, error) {
+		return startDelete(c.Context, tc, ref)
+	})
+	return together(append(refused, followed(c, tc, targets...))...)
 }
 
 // deletable refuses what there is not: neither its record nor an operation that makes it.

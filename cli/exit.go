@@ -50,6 +50,13 @@ func report(w io.Writer, err error) int {
 		return ExitOK
 	}
 	code := codeOf(err)
+	var several severalErrors
+	if errors.As(err, &several) {
+		for _, one := range several {
+			report(w, one)
+		}
+		return code
+	}
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Err == nil {
 		return code
@@ -73,7 +80,10 @@ func report(w io.Writer, err error) int {
 func codeOf(err error) int {
 	var exit *ExitError
 	var problems manifest.Problems
+	var several severalErrors
 	switch {
+	case errors.As(err, &several):
+		return several.code()
 	case errors.As(err, &exit):
 		return exit.Code
 	case errors.As(err, &problems):

@@ -111,26 +111,43 @@ func busy(ctx context.Context, c client.Client, ref string) error {
 		ref, run.kind, where, time.Since(run.since).Round(time.Second), ref, ref)}
 }
 
-// operate does something to the operation of each resource, then follows them all.
+// operate does something to the operation of each resource, then follows them all. One
+// that is refused keeps none of the others from being done and followed.
 func operate(c *ucli.Context, refs []Ref, do func(client.Client, Ref) (follow.Target, error)) error {
 	tc, err := openTemporal(c)
 	if err != nil {
 		return err
 	}
 	defer tc.Close()
-	var targets []follow.Target
-	for _, ref := range refs {
+	targets, refused := doEach(c.Context, refs, func(ref Ref) ([]follow.Target, error) {
 		t, err := do(tc, ref)
+		return []follow.Target{t}, err
+	})
+	return together(append(refused, followed(c, tc, targets...))...)
+}
+
+// doEach does something to each resource, and gives what is to be followed and what was
+// refused. It ends early only with ctx.
+func doEach(ctx context.Context, refs []Ref, do func(Ref) ([]follow.Target, error)) (targets []follow.Target, refused []error) {
+	for _, ref := range refs {
+		more, err := do(ref)
 		if err != nil {
-			return err
+			refused = append(refused, err)
+		} else {
+			targets = append(targets, more...)
 		}
-		targets = append(targets, t)
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	return followed(c, tc, targets...)
+	return targets, refused
 }
 
 // followed shows operations until they end, and turns their end into the exit code.
 func followed(c *ucli.Context, tc client.Client, targets ...follow.Target) error {
+	if len(targets) == 0 {
+		return nil
+	}
 	if c.Bool("detach") {
 		for _, t := range targets {
 			fmt.Fprintf(c.App.Writer, "started %s; follow it with `burrow watch %s`\n", t.ID, t.ID)
@@ -207,8 +224,9 @@ func verdict(outcomes []follow.Outcome) error {
 	return worst
 }
 
-// severity is the order in which ends of several operations decide the exit code.
-var severity = []int{ExitFailed, ExitHeld, ExitBusy}
+// severity is the order in which ends of several operations, and refusals of others,
+// decide the exit code.
+var severity = []int{ExitFailed, ExitHeld, ExitBusy, ExitInvalid, ExitOther, ExitStopped}
 
 // givenUp reports whether an operation ended as one that a person cancels or aborts: what
 // an undo could not remove makes its error Permanent, whatever it was before.
