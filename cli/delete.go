@@ -121,7 +121,7 @@ func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Targe
 			return []follow.Target{t}, err
 		}
 	}
-	queued := ref.String() + "/next"
+	queued := ref.String() + nextSuffix
 	if run, open, err := openRun(ctx, tc, queued); err != nil || open {
 		return []follow.Target{run.Target}, err
 	}

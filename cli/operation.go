@@ -150,7 +150,7 @@ func followed(c *ucli.Context, tc client.Client, targets ...follow.Target) error
 	}
 	if c.Bool("detach") {
 		for _, t := range targets {
-			fmt.Fprintf(c.App.Writer, "started %s; follow it with `burrow watch %s`\n", t.ID, t.ID)
+			fmt.Fprintf(c.App.Writer, "%s: follow it with `burrow watch %s`\n", watched(t.ID), watched(t.ID))
 		}
 		return nil
 	}
@@ -177,6 +177,13 @@ func operationRenderer(c *ucli.Context) render.Renderer {
 	return render.New(c.App.Writer, stdoutIsTerminal(c))
 }
 
+// nextSuffix ends the ID of the workflow that waits for a resource to start the next
+// operation on it.
+const nextSuffix = "/next"
+
+// watched is what `burrow watch` takes for an operation: its resource.
+func watched(id string) string { return strings.TrimSuffix(id, nextSuffix) }
+
 // shownID is the operation a person would name: the first that is not an apply.
 func shownID(outcomes []follow.Outcome) string {
 	for _, o := range outcomes {
@@ -185,7 +192,7 @@ func shownID(outcomes []follow.Outcome) string {
 		}
 	}
 	if len(outcomes) > 0 {
-		return outcomes[0].ID
+		return watched(outcomes[0].ID)
 	}
 	return ""
 }

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	ucli "github.com/urfave/cli/v2"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+
+	"burrow.dev/burrow/cli/follow"
 )
 
 // described is a Temporal that knows one run.
@@ -43,6 +47,15 @@ func TestARunIsOpenUntilItHasEnded(t *testing.T) {
 	_, open, err := openRun(t.Context(), described{err: serviceerror.NewNotFound("no such workflow")}, "server/db")
 	require.NoError(t, err)
 	require.False(t, open)
+}
+
+func TestADetachedCommandSaysHowToFollow(t *testing.T) {
+	var out bytes.Buffer
+	app := &ucli.App{Writer: &out, Flags: []ucli.Flag{leaveFlag()}, Action: func(c *ucli.Context) error {
+		return followed(c, nil, follow.Target{ID: "server/db"}, follow.Target{ID: "server/web" + nextSuffix})
+	}}
+	require.NoError(t, app.RunContext(t.Context(), []string{"burrow", "--detach"}))
+	require.Equal(t, "server/db: follow it with `burrow watch server/db`\nserver/web: follow it with `burrow watch server/web`\n", out.String())
 }
 
 func TestATemporalThatDoesNotAnswerDoesNotMeanThatNothingRuns(t *testing.T) {
