@@ -12,8 +12,12 @@ import (
 	"burrow.dev/burrow/workflows"
 )
 
-// defaultGrace is how many seconds a guest may take to power off by itself.
-const defaultGrace = 60
+const (
+	// defaultGrace is how many seconds a guest may take to power off by itself.
+	defaultGrace = 60
+	// mostGrace is a day: longer is a mistake.
+	mostGrace = 24 * 60 * 60
+)
 
 func startCommand() *ucli.Command {
 	return powerCommand(workflows.PowerStart, "start a stopped server")
@@ -35,6 +39,9 @@ func powerCommand(action workflows.PowerAction, usage string) *ucli.Command {
 	return &ucli.Command{
 		Name: string(action), Category: categoryOperations, Usage: usage, ArgsUsage: "[server] NAME ...", Flags: flags,
 		Action: func(c *ucli.Context) error {
+			if grace := c.Int("grace"); grace < 0 || grace > mostGrace {
+				return usageErrorf(c, "--grace is %d; it takes seconds from 0 to %d", grace, mostGrace)
+			}
 			refs, err := serverRefs(c)
 			if err != nil {
 				return err

@@ -23,6 +23,9 @@ func classOf(err error) errs.Class {
 // reason is the text of a failure for people: the activity's own words, without
 // Temporal's wrapping of types, ids and attempts.
 func reason(err error) string {
+	if stopped(err) {
+		return "cancelled"
+	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
 		return app.Message()
