@@ -18,10 +18,12 @@ if ! ovs-vsctl --timeout=2 show > /dev/null 2>&1; then
   ovs-vsctl --timeout=10 show > /dev/null || { echo "Open vSwitch does not start: see /var/log/openvswitch" >&2; exit 1; }
   for d in ovsdb-server ovs-vswitchd; do note "$d" "$(cat /var/run/openvswitch/$d.pid)"; done
 fi
+# By pid file and not by name: a container sees the daemons of others too.
 for daemon in virtlogd libvirtd; do
-  if ! pgrep -x "$daemon" > /dev/null; then
+  pid=$(cat "/run/$daemon.pid" 2>/dev/null || true)
+  if [ -z "$pid" ] || [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != "$daemon" ]; then
     "$daemon" -d
-    note "$daemon" "$(cat /run/$daemon.pid)"
+    note "$daemon" "$(cat "/run/$daemon.pid")"
   fi
 done
 for _ in $(seq 50); do
