@@ -138,7 +138,7 @@ func (a *Activities) rootPassword(ctx context.Context, in WriteIn) (string, erro
 		value, err := a.cfg.Secrets.Get(ctx, name)
 		if errors.Is(err, errs.ErrNotFound) {
 			return "", errs.NewOperator(in.Server.Ref(), "read root password", errs.Reason("%w: secret %s", errs.ErrNotFound, name),
-				"store it: burrow secret set "+name)
+				"secrets of your own are not supported yet; declare a crypt(3) hash instead: openssl passwd -6")
 		}
 		if err != nil {
 			return "", about(in.Server, "read root password", err)

@@ -34,7 +34,7 @@ func Translate(ctx context.Context, object, action string, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return errs.NewOperator(object, action, fmt.Errorf("%w: etcd: %w", errs.ErrNoSpace, err),
-			"burrow doctor shows the size, the quota and the alarm; defragment or raise the quota, then disarm the alarm")
+			"`etcdctl endpoint status` shows its size and the alarm; defragment it or raise its quota, then disarm the alarm")
 	case code == codes.PermissionDenied || code == codes.Unauthenticated:
 		return errs.NewOperator(object, action, fmt.Errorf("etcd refuses: %w", err), "check the certificate in worker.json")
 	case code == codes.InvalidArgument && !errors.Is(err, rpctypes.ErrTooManyRequests):

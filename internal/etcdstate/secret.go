@@ -22,6 +22,9 @@ import (
 // secretName allows folders: "server-keys/<uid>".
 var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 
+// nextRestore is what to do about a secret that is gone or damaged.
+const nextRestore = "setting a secret is not supported yet; restore etcd from a copy that has it"
+
 // Secrets are values that etcd holds encrypted: AES-256-GCM under the master key, with the
 // secret's name as additional data, so that no value can be passed off under another name.
 // Only workers have the master key.
@@ -68,7 +71,7 @@ func (s *Secrets) Get(ctx context.Context, name string) ([]byte, error) {
 		return nil, Translate(ctx, "secret "+name, "read", err)
 	}
 	if len(resp.Kvs) == 0 {
-		return nil, errs.NewPermanent("secret "+name, "read", errs.ErrNotFound, "set it: burrow secret set "+name)
+		return nil, errs.NewPermanent("secret "+name, "read", errs.ErrNotFound, nextRestore)
 	}
 	return s.open(name, resp.Kvs[0])
 }
@@ -144,18 +147,18 @@ func (s *Secrets) seal(name string, value []byte) (key, data string, err error) 
 func (s *Secrets) open(name string, kv *mvccpb.KeyValue) ([]byte, error) {
 	var box sealed
 	if err := json.Unmarshal(kv.Value, &box); err != nil {
-		return nil, errs.NewOperator("secret "+name, "decode", errors.New("not an encrypted value"), "set it again: burrow secret set "+name)
+		return nil, errs.NewOperator("secret "+name, "decode", errors.New("not an encrypted value"), nextRestore)
 	}
 	if box.KeyID != s.keyID {
 		return nil, errs.NewOperator("secret "+name, "decrypt", fmt.Errorf("it is encrypted under master key %s, this worker has %s", box.KeyID, s.keyID),
 			"give this worker the master key that the others have")
 	}
 	if len(box.Nonce) != s.aead.NonceSize() {
-		return nil, errs.NewOperator("secret "+name, "decrypt", errors.New("damaged"), "set it again: burrow secret set "+name)
+		return nil, errs.NewOperator("secret "+name, "decrypt", errors.New("damaged"), nextRestore)
 	}
 	value, err := s.aead.Open(nil, box.Nonce, box.Data, []byte(name))
 	if err != nil {
-		return nil, errs.NewOperator("secret "+name, "decrypt", errors.New("damaged, or moved from another name"), "set it again: burrow secret set "+name)
+		return nil, errs.NewOperator("secret "+name, "decrypt", errors.New("damaged, or moved from another name"), nextRestore)
 	}
 	return value, nil
 }
