@@ -4,6 +4,7 @@
 //
 //	ApplyDocuments ──child──▶ CreateNetwork  network/<name>
 //	               ──child──▶ CreateVolume   volume/<name>
+//	               ──child──▶ CreateImage    image/<name>
 //	               ──child──▶ ProvisionServer server/<name>
 //	StartNext      ──waits or cancels, then child──▶ any of them
 //
