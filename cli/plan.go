@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,11 +30,12 @@ type plan struct {
 	bundles   []packed
 }
 
-// packed is a playbook's folder as an archive in a temporary file.
+// packed is a playbook's folder as an archive. Its temporary file has no name, so that
+// it is gone with us, however we end.
 type packed struct {
 	digest string
 	size   int64
-	path   string
+	file   *os.File
 }
 
 // makePlan compares documents with what stands. A document whose resource stands
@@ -167,19 +170,20 @@ func packFolder(dir string) (packed, error) {
 	if err != nil {
 		return packed{}, err
 	}
-	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return packed{}, errors.Join(err, f.Close())
+	}
 	digest, size, err := bundle.Pack(dir, f)
 	if err != nil {
-		_ = os.Remove(f.Name())
-		return packed{}, err
+		return packed{}, errors.Join(err, f.Close())
 	}
-	return packed{digest: digest, size: size, path: f.Name()}, nil
+	return packed{digest: digest, size: size, file: f}, nil
 }
 
-// close removes the temporary archives.
+// close lets the temporary archives go.
 func (p *plan) close() {
 	for _, b := range p.bundles {
-		_ = os.Remove(b.path)
+		_ = b.file.Close() // nothing of it is kept
 	}
 }
 
@@ -198,12 +202,10 @@ func upload(ctx context.Context, gw *gateway.Client, b packed) error {
 	if err != nil || has {
 		return err
 	}
-	f, err := os.Open(b.path)
-	if err != nil {
+	if _, err := b.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	defer f.Close()
-	return gw.UploadBundle(ctx, b.digest, b.size, f)
+	return gw.UploadBundle(ctx, b.digest, b.size, b.file)
 }
 
 // requestedBy names who asked, in every document.

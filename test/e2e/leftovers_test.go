@@ -41,7 +41,7 @@ func (s *stack) census() []string {
 	list("seed", "sh", "-c", "ls "+filepath.Join(s.data, "seeds")+" 2>/dev/null || true")
 	list("console", "sh", "-c", "ls "+filepath.Join(s.data, "consoles")+" 2>/dev/null || true")
 	list("run", "sh", "-c", "ls "+filepath.Join(s.data, "runs")+" 2>/dev/null || true")
-	list("temp", "sh", "-c", "ls -d /tmp/burrow-* 2>/dev/null || true")
+	list("temp", "sh", "-c", "ls "+s.temp)
 	for _, pid := range s.ours(func(c string) bool {
 		return strings.Contains(c, "ansible-playbook") || strings.Contains(c, "qemu-system") || strings.Contains(c, "dnsmasq")
 	}) {

@@ -34,6 +34,7 @@ type stack struct {
 	t      *testing.T
 	burrow string // the built program
 	data   string // data directory
+	temp   string // TMPDIR of all its processes
 	up     []string
 }
 
@@ -42,7 +43,8 @@ func newStack(t *testing.T, upFlags ...string) *stack {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	s := &stack{t: t, burrow: filepath.Join(root, "bin", "burrow"), data: "/var/lib/burrow", up: upFlags}
+	s := &stack{t: t, burrow: filepath.Join(root, "bin", "burrow"), data: "/var/lib/burrow", temp: t.TempDir(), up: upFlags}
+	require.NoError(t, os.Chmod(s.temp, 0o1777))
 	require.FileExists(t, s.burrow, "run `make build` first")
 	s.start()
 	t.Cleanup(func() {
@@ -74,7 +76,7 @@ func (s *stack) image(name string) {
 // command is the program with the installation's configuration.
 func (s *stack) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.burrow, args...)
-	cmd.Env = append(os.Environ(), "BURROW_CONFIG="+filepath.Join(s.data, config.ClientFile), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "BURROW_CONFIG="+filepath.Join(s.data, config.ClientFile), "NO_COLOR=1", "TMPDIR="+s.temp)
 	return cmd
 }
 
