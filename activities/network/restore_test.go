@@ -3,6 +3,7 @@ package network_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,15 +131,14 @@ func TestWhatAnOperationHasUnwiredIsNotWiredAgain(t *testing.T) {
 			_, err := s.Unwire(t.Context(), network.UnwireIn{Server: db.server, Ports: db.ports})
 			require.NoError(t, err)
 			require.NoError(t, s.Restore(t.Context()))
-			owners, err := s.stack.Owners(net.Metadata.UID)
-			require.NoError(t, err)
+			names := filepath.Join(s.runDir, net.Metadata.UID, "hosts", db.server.UID)
 			_, err = s.sw.Port(t.Context(), db.port().Device)
 			if wired {
 				require.NoError(t, err)
-				require.Equal(t, []string{db.server.UID}, owners)
+				require.FileExists(t, names)
 			} else {
 				require.ErrorIs(t, err, errs.ErrNotFound)
-				require.Empty(t, owners)
+				require.NoFileExists(t, names)
 			}
 		})
 	}

@@ -80,27 +80,6 @@ func (s *Stack) DropNames(ctx context.Context, uid, owner string) error {
 	return refusal("network "+uid, action, s.reloadDNS(uid))
 }
 
-// Owners lists whose names a network's DNS has.
-func (s *Stack) Owners(uid string) ([]string, error) {
-	if err := checkUID(uid); err != nil {
-		return nil, refusal("network "+uid, "list names", err)
-	}
-	entries, err := os.ReadDir(filepath.Join(s.dir(uid), hostsDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, refusal("network "+uid, "list names", err)
-	}
-	var owners []string
-	for _, e := range entries {
-		if checkUID(e.Name()) == nil {
-			owners = append(owners, e.Name())
-		}
-	}
-	return owners, nil
-}
-
 // nameFiles writes the lines of hosts(5) and of dnsmasq's dhcp-host. Whatever could end a
 // line or begin another option is refused.
 func nameFiles(names []Name, n Network) (hosts, leases string, err error) {

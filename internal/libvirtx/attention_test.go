@@ -77,6 +77,7 @@ func TestAClosedConnectionLeavesNoGoroutineBehind(t *testing.T) {
 	require.NoError(t, c.Destroy(t.Context(), d.UUID))
 	require.NoError(t, c.Undefine(t.Context(), d.UUID))
 	require.NoError(t, c.Close())
-	require.Error(t, c.Ping(t.Context()), "closed is closed")
+	_, _, err = c.DomainState(t.Context(), d.UUID)
+	require.Error(t, err, "closed is closed")
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("burrow.dev/burrow/internal/libvirtx.runEventLoop"))
 }

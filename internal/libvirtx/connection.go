@@ -25,7 +25,7 @@ const (
 	defineTimeout = 4 * time.Minute
 	// createTimeout bounds making, growing and deleting a volume: qemu-img and fsync.
 	createTimeout = 2 * time.Minute
-	// copyTimeout bounds a full copy or an upload of a whole image.
+	// copyTimeout bounds a full copy of a whole image.
 	copyTimeout = time.Hour
 	// keepaliveInterval and keepaliveCount: a libvirtd that hangs is given up after
 	// 20 s, and every call that waits for it returns.
@@ -107,14 +107,6 @@ func (c *Connection) Close() error {
 	case <-time.After(closeGrace):
 		return errs.NewTransient("libvirt "+c.uri, "close", errs.Reason("calls still wait for libvirtd"))
 	}
-}
-
-// Ping asks libvirtd for a sign of life.
-func (c *Connection) Ping(ctx context.Context) error {
-	_, err := do(ctx, c, call{object: "libvirt " + c.uri, action: "ping"}, func(conn *libvirt.Connect) (uint32, error) {
-		return conn.GetLibVersion()
-	})
-	return err
 }
 
 // acquire gives a session and a reference to its connection that the caller closes.

@@ -78,16 +78,13 @@ func TestAVolumeLivesFromCreateToDelete(t *testing.T) {
 	require.NoFileExists(t, got.Target.Path)
 }
 
-func TestAnUploadedVolumeCanBeLinkedToAndCopied(t *testing.T) {
+func TestAVolumeCanBeLinkedToAndCopied(t *testing.T) {
 	c := connect(t)
 	p, dir := pool(t, c)
 	ctx := t.Context()
 	content := bytes.Repeat([]byte("burrow\n"), 100_000)
 	require.NoError(t, c.CreateVolume(ctx, p, volume("base.raw", "raw", uint64(len(content)))))
-	require.NoError(t, c.UploadVolume(ctx, p, "base.raw", bytes.NewReader(content), int64(len(content))))
-	stored, err := os.ReadFile(filepath.Join(dir, "base.raw"))
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(content, stored))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "base.raw"), content, 0o600))
 
 	linked := volume("linked.qcow2", "qcow2", 4<<20)
 	linked.BackingStore = &libvirtxml.StorageVolumeBackingStore{

@@ -3,17 +3,12 @@ package libvirtx
 import (
 	"context"
 	"errors"
-	"io"
 
 	"libvirt.org/go/libvirt"
 	"libvirt.org/go/libvirtxml"
 
 	"burrow.dev/burrow/internal/errs"
 )
-
-// uploadChunk is how much of an upload goes into one message; libvirt's own limit is
-// 256 KiB a packet in all versions.
-const uploadChunk = 128 << 10
 
 func volumeCall(pool, name, action string) call {
 	return call{
@@ -111,51 +106,6 @@ func (c *Connection) makeVolume(ctx context.Context, cl call, pool string, def *
 	// A file that libvirt does not know (libvirtd was killed while it made it) could
 	// neither be found nor deleted by name: let libvirt see it.
 	return errors.Join(err, c.RefreshPool(ctx, pool))
-}
-
-// UploadVolume fills a volume with size bytes from r, from its beginning.
-func (c *Connection) UploadVolume(ctx context.Context, pool, name string, r io.Reader, size int64) error {
-	cl := volumeCall(pool, name, "upload")
-	cl.limit = copyTimeout
-	return c.onVolume(ctx, cl, name, func(conn *libvirt.Connect, v *libvirt.StorageVol) error {
-		st, err := conn.NewStream(0)
-		if err != nil {
-			return err
-		}
-		defer st.Free()
-		if err := v.Upload(st, 0, uint64(size), 0); err != nil {
-			return err
-		}
-		if err := send(ctx, st, r, size); err != nil {
-			_ = st.Abort()
-			return err
-		}
-		return st.Finish()
-	})
-}
-
-// send copies exactly size bytes into the stream, and stops between two chunks when
-// ctx ends.
-func send(ctx context.Context, st *libvirt.Stream, r io.Reader, size int64) error {
-	chunk := make([]byte, uploadChunk)
-	for size > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := io.ReadFull(r, chunk[:min(size, uploadChunk)])
-		if err != nil {
-			return err
-		}
-		for sent := 0; sent < n; {
-			k, err := st.Send(chunk[sent:n])
-			if err != nil {
-				return err
-			}
-			sent += k
-		}
-		size -= int64(n)
-	}
-	return nil
 }
 
 // ResizeVolume grows a volume to a size in bytes. A smaller size is refused by libvirt.

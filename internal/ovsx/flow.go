@@ -85,12 +85,6 @@ func (c *Client) CountFlows(ctx context.Context, bridge string, cookie uint64) (
 	return flowCount(string(out))
 }
 
-// HasBaseFlows tells whether a bridge has its base flows: ovs-vswitchd has none after a restart.
-func (c *Client) HasBaseFlows(ctx context.Context, bridge string) (bool, error) {
-	n, err := c.CountFlows(ctx, bridge, baseCookie)
-	return n > 0, err
-}
-
 // replaceFlows puts flows in the place of all that carry the cookie, and of others that
 // match, atomically.
 func (c *Client) replaceFlows(ctx context.Context, bridge string, cookie uint64, flows []*ovs.Flow, others ...*ovs.MatchFlow) error {
