@@ -5,7 +5,6 @@ import "fmt"
 // EnsureIn asks for a verified copy of an image in the host's pool.
 type EnsureIn struct {
 	Name string `json:"name"` // name in the image library
-	Pool string `json:"pool,omitempty"`
 }
 
 // EnsureOut is the image volume in the pool, complete and verified.

@@ -28,9 +28,6 @@ const catalogueAttempts = 3
 // it is not there: from where its record says, or from the catalogue. Callers that want
 // the same image take turns, and the later ones find it there.
 func (a *Activities) Ensure(ctx context.Context, in EnsureIn) (EnsureOut, error) {
-	if in.Pool != "" && in.Pool != a.cfg.Pool {
-		return EnsureOut{}, errs.NewPermanent(manifest.Ref(manifest.KindImage, in.Name), "ensure", fmt.Errorf("%w: images are kept in pool %s", errs.ErrInvalid, a.cfg.Pool), "leave the pool out")
-	}
 	report, stop := heartbeat(ctx)
 	defer stop()
 	if out, there, err := a.atHand(ctx, in.Name); there || err != nil {

@@ -234,8 +234,6 @@ func TestEnsureSaysWhatToDoWithoutAnImage(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 		require.Equal(t, 1, strings.Count(err.Error(), "image/"+name+": "), "named once: %v", err)
 	}
-	_, err := h.Ensure(t.Context(), EnsureIn{Name: "nobody-knows", Pool: "other"})
-	require.Equal(t, errs.Permanent, errs.ClassOf(err))
 }
 
 func TestWithoutInternetTheLocalBuildIsSuggested(t *testing.T) {
