@@ -70,10 +70,31 @@ func removeRefs(c *ucli.Context, refs []Ref) error {
 			return nil
 		}
 	}
-	targets, refused := doEach(c.Context, refs, func(ref Ref) ([]follow.Target, error) {
-		return startDelete(c.Context, tc, ref)
-	})
-	return together(append(refused, followed(c, tc, targets...))...)
+	var all []error
+	for _, stage := range deleteStages(refs) {
+		targets, refused := doEach(c.Context, stage, func(ref Ref) ([]follow.Target, error) {
+			return startDelete(c.Context, tc, ref)
+		})
+		all = append(append(all, refused...), followed(c, tc, targets...))
+		if c.Context.Err() != nil {
+			break
+		}
+	}
+	return together(all...)
+}
+
+// deleteStages puts servers before what they use: volumes, networks and images are free
+// only when their servers are gone.
+func deleteStages(refs []Ref) [][]Ref {
+	var servers, others []Ref
+	for _, ref := range refs {
+		if ref.Kind == manifest.KindServer {
+			servers = append(servers, ref)
+		} else {
+			others = append(others, ref)
+		}
+	}
+	return [][]Ref{servers, others}
 }
 
 // deletable refuses what there is not: neither its record nor an operation that makes it.
