@@ -19,7 +19,7 @@ func cancelCommand() *ucli.Command {
 		Category:    categoryOperations,
 		Usage:       "stop the operation of a resource and undo what it made",
 		ArgsUsage:   "KIND NAME | KIND/NAME ...",
-		Description: "Exit code 0 when everything is undone.",
+		Description: "Exit code 0 only when everything is undone, else 5. A delete goes on to its end.",
 		Flags:       []ucli.Flag{leaveFlag(), outputFlag("table", "json")},
 		Action: func(c *ucli.Context) error {
 			refs, err := resourceArgs(c, 0)
