@@ -40,6 +40,11 @@ func imageImportCommand() *ucli.Command {
 			if err := manifest.CheckName(manifest.KindImage, in.Name); err != nil {
 				return usageErrorf(c, "%v; give it one with --name", err)
 			}
+			if in.User != "" {
+				if err := manifest.CheckLogin(in.User); err != nil {
+					return usageErrorf(c, "--user: %v", err)
+				}
+			}
 			return createImage(c, workflows.CreateImageIn{Metadata: manifest.Metadata{Name: in.Name}, Import: &in})
 		},
 	}

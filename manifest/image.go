@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -73,4 +74,12 @@ func (d *decoder) login(path, name string) {
 	if d.doc.sound(path) && !loginPattern.MatchString(name) {
 		d.complain(path, quote(name)+" is not a login name", "use lower-case letters, digits, '_' and '-', at most 32")
 	}
+}
+
+// CheckLogin says what is wrong with the name of a login user.
+func CheckLogin(name string) error {
+	if !loginPattern.MatchString(name) {
+		return fmt.Errorf("%s is not a login name: lower case letters, digits, '_' and '-', at most 32", quote(name))
+	}
+	return nil
 }

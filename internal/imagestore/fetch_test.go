@@ -168,6 +168,10 @@ func TestWhatIsNotTheImageEndsTheDownload(t *testing.T) {
 		fmt.Fprint(w, "<!DOCTYPE html><html><body>Please log in</body></html>")
 	})
 	mux.HandleFunc("/text.qcow2", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "moved to another place, sorry") })
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "file:///etc/shadow")
+		w.WriteHeader(http.StatusFound)
+	})
 	mux.HandleFunc("/loop/", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 	})
@@ -185,6 +189,7 @@ func TestWhatIsNotTheImageEndsTheDownload(t *testing.T) {
 		"web page with status 200": {Source{URL: server.URL + "/page.qcow2"}, errs.ErrInvalid, "web page"},
 		"text":                     {Source{URL: server.URL + "/text.qcow2"}, errs.ErrInvalid, "web page"},
 		"redirect loop":            {Source{URL: server.URL + "/loop/"}, errRedirects, "too many redirects"},
+		"redirect to a file":       {Source{URL: server.URL + "/away"}, errs.ErrInvalid, "redirected to a file: address"},
 		"missing":                  {Source{URL: server.URL + "/nothing"}, errs.ErrNotFound, "404"},
 		"forbidden":                {Source{URL: server.URL + "/secret"}, nil, "403"},
 		"too large":                {Source{URL: server.URL + "/huge"}, errs.ErrInvalid, "GiB"},

@@ -51,6 +51,9 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return errRedirects
 	}
+	if req.URL.Scheme != "https" && req.URL.Scheme != "http" {
+		return fmt.Errorf("%w: redirected to a %s: address", errs.ErrInvalid, req.URL.Scheme)
+	}
 	if req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https" {
 		return fmt.Errorf("%w: redirected from https to %s", errs.ErrInvalid, req.URL.Scheme)
 	}
