@@ -64,7 +64,7 @@ func (a *Activities) get(ctx context.Context, source string) (string, error) {
 		return "", permanent(errors.New("not a URL"), "write it as https://host/path")
 	}
 	if err := a.checkScheme(u); err != nil {
-		return "", permanent(err, "use https, or allow http for key servers in the worker's configuration")
+		return "", permanent(err, "use https, or set keys.allowHTTP in worker.json and restart burrow")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
