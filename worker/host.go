@@ -19,7 +19,6 @@ import (
 	"burrow.dev/burrow/activities/seed"
 	"burrow.dev/burrow/activities/volume"
 	"burrow.dev/burrow/internal/accel"
-	"burrow.dev/burrow/internal/capacity"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/internal/hostnet"
@@ -41,6 +40,7 @@ type host struct {
 	guests   *guest.Activities
 	runs     *ansible.Activities
 	down     []manifest.Record // should run, and could not be started yet
+	poolGiB  int               // as registered
 	// waiting says what the host still waits for before it takes work; "" when ready.
 	waiting atomic.Pointer[string]
 }
@@ -100,6 +100,7 @@ func (h *host) run(ctx context.Context) error {
 	group.Go(func() error { return h.follow(running) })
 	group.Go(func() error { return h.review(running) })
 	group.Go(func() error { h.restoreRest(running); return nil })
+	group.Go(func() error { h.measure(running); return nil })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -163,28 +164,6 @@ func (h *host) tryPrepare(ctx context.Context) error {
 		return err
 	}
 	return h.restore(ctx)
-}
-
-// register writes what this host is and has into its record.
-func (h *host) register(ctx context.Context) error {
-	info, err := h.libvirt.Host(ctx)
-	if err != nil {
-		return err
-	}
-	total, _, err := h.libvirt.PoolSpace(ctx, h.Config.Host.Pool)
-	if err != nil {
-		return err
-	}
-	libvirtVersion, hypervisor, err := h.libvirt.Version(ctx)
-	if err != nil {
-		return err
-	}
-	return h.store.RegisterHost(ctx, h.Config.Host.Name, nil, capacity.Spec{
-		CPU: info.CPUs, MemoryMiB: info.MemoryMiB, DefaultPool: h.Config.Host.Pool,
-		Pools:       map[string]capacity.Pool{h.Config.Host.Pool: {CapacityGiB: int(total >> 30)}},
-		Accelerator: h.accel.Accelerator, AcceleratorReason: h.accel.Reason,
-		Versions: map[string]string{"burrow": h.Version, "libvirt": libvirtVersion, "qemu": hypervisor},
-	})
 }
 
 func (h *host) activities() map[string]any {

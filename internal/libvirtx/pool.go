@@ -141,15 +141,6 @@ func (c *Connection) PoolDir(ctx context.Context, pool string) (string, error) {
 	return withPool(ctx, c, call{action: "read target"}, pool, poolTarget)
 }
 
-// PoolSpace gives the size and the free part of a pool, in bytes.
-func (c *Connection) PoolSpace(ctx context.Context, pool string) (capacity, available uint64, err error) {
-	info, err := withPool(ctx, c, call{action: "read space"}, pool, (*libvirt.StoragePool).GetInfo)
-	if err != nil {
-		return 0, 0, err
-	}
-	return info.Capacity, info.Available, nil
-}
-
 // RefreshPool makes libvirt look at the pool's folder again; needed after files were
 // put there past libvirt. It waits for volumes being made in this process.
 func (c *Connection) RefreshPool(ctx context.Context, pool string) error {
