@@ -15,6 +15,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
+	"burrow.dev/burrow/internal/accel"
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/installation"
@@ -160,6 +161,11 @@ func superviseUntilStopped(ctx context.Context, s *supervise.Supervisor, conf *i
 	group.Go(func() error {
 		defer cancel()
 		return s.Run(ctx, ready)
+	})
+	group.Go(func() error {
+		// The worker needs to know when it starts; testing beside Temporal's start saves the wait.
+		accel.DetectOnce(ctx, conf.Worker.Host.Accelerator, conf.Worker.AcceleratorFile())
+		return nil
 	})
 	group.Go(func() error {
 		ticker := time.NewTicker(certificateCheck)

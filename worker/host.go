@@ -51,7 +51,7 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 	if err := accel.FixPermissions(p.Log); err != nil {
 		p.Log.Warn("/dev/kvm", slog.Any("error", err))
 	}
-	h := &host{parts: p, accel: accel.DetectOnce(ctx, p.Config.Host.Accelerator, filepath.Join(p.Config.DataDir, "accelerator.json"))}
+	h := &host{parts: p, accel: accel.DetectOnce(ctx, p.Config.Host.Accelerator, p.Config.AcceleratorFile())}
 	h.waits("libvirt and Open vSwitch")
 	p.Log.Info("accelerator", slog.String("accelerator", h.accel.Accelerator), slog.String("reason", h.accel.Reason))
 	h.libvirt = libvirtx.New(p.Config.Host.Libvirt, p.Log)

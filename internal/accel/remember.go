@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // bootIDFile changes with every boot of the machine.
@@ -22,6 +23,15 @@ type remembered struct {
 func DetectOnce(ctx context.Context, forced, file string) Result {
 	boot, err := os.ReadFile(bootIDFile)
 	if forced != "" || err != nil {
+		return Detect(ctx, forced)
+	}
+	// `burrow up` tests while Temporal starts; the worker that it starts then waits for it.
+	lock, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return Detect(ctx, forced)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return Detect(ctx, forced)
 	}
 	id := strings.TrimSpace(string(boot))

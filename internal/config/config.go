@@ -99,5 +99,8 @@ type Host struct {
 // PoolDir is the target folder of the default pool.
 func (w *Worker) PoolDir() string { return filepath.Join(w.DataDir, "pool") }
 
+// AcceleratorFile keeps what the KVM test found in this boot.
+func (w *Worker) AcceleratorFile() string { return filepath.Join(w.DataDir, "accelerator.json") }
+
 // RunsDir holds one folder for each Ansible run.
 func (w *Worker) RunsDir() string { return filepath.Join(w.DataDir, "runs") }
