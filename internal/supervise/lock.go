@@ -37,7 +37,7 @@ func acquire(dir string) (*lock, error) {
 	if err != nil {
 		return nil, errs.NewOperator("data directory "+dir, "lock", err, "run as root")
 	}
-	if err := flock(file, unix.LOCK_EX); err != nil {
+	if err := flockPastTheDead(file); err != nil {
 		defer file.Close()
 		if !errors.Is(err, errs.ErrBusy) {
 			return nil, err
@@ -91,6 +91,31 @@ func HolderOf(dir string) (holder Holder, held bool, err error) {
 	}
 	holder, err = readHolder(file)
 	return holder, true, err
+}
+
+// dyingTime is how long a killed holder's last thread may keep the lock.
+const dyingTime = 5 * time.Second
+
+// flockPastTheDead locks, and waits only for a holder that is dead: its last thread lets
+// the lock go a moment after its first has ended.
+func flockPastTheDead(file *os.File) error {
+	deadline := time.After(dyingTime)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := flock(file, unix.LOCK_EX)
+		if !errors.Is(err, errs.ErrBusy) {
+			return err
+		}
+		if holder, readErr := readHolder(file); readErr != nil || holder.Alive() {
+			return err
+		}
+		select {
+		case <-deadline:
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // flock locks without waiting; errs.ErrBusy when another process holds it.
