@@ -100,12 +100,25 @@ func filledFolders() error {
 		if err := output("cp", "-a", dir, copied); err != nil {
 			return err
 		}
+		for _, own := range machinesOwn {
+			folder := filepath.Join(copied, own)
+			if _, err := os.Stat(folder); err != nil {
+				continue
+			}
+			if err := output("find", folder, "-mindepth", "1", "-delete"); err != nil {
+				return err
+			}
+		}
 		if err := unix.Mount(copied, dir, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s: %w", dir, err)
 		}
 	}
 	return nil
 }
+
+// machinesOwn are the parts of a copied folder that hold the machine's own domains,
+// networks, pools and secrets: a lab's libvirtd must not know, and start, them.
+var machinesOwn = []string{"qemu", "storage", "secrets", "hooks"}
 
 // replaceFile puts a file with the given text over path, in this mount namespace only.
 func replaceFile(path, text string) error {
