@@ -78,7 +78,7 @@ func (s *stack) etcdKeys() []string {
 	for _, kv := range res.Kvs {
 		key := strings.TrimPrefix(string(kv.Key), cfg.Etcd.Prefix+"/")
 		transient := strings.HasPrefix(key, "locks/") || strings.HasPrefix(key, "alive/") || strings.Contains(key, "/q/") ||
-			strings.HasSuffix(key, "/cursor") || strings.Contains(key, "/b/")
+			strings.Contains(key, "/cursor/") || strings.Contains(key, "/b/")
 		if !transient {
 			keys = append(keys, key)
 		}
