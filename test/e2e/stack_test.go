@@ -55,6 +55,12 @@ func newStack(t *testing.T, upFlags ...string) *stack {
 		if err != nil {
 			t.Errorf("burrow down: %v\n%s", err, out)
 		}
+		// The next test starts from nothing; the folder itself is the lab's.
+		entries, err := os.ReadDir(s.data)
+		require.NoError(t, err)
+		for _, e := range entries {
+			require.NoError(t, os.RemoveAll(filepath.Join(s.data, e.Name())))
+		}
 	})
 	return s
 }
