@@ -3,6 +3,9 @@ package manifest
 // APIVersion is the only one so far.
 const APIVersion = "v1"
 
+// DefaultMTU is a network's spec.mtu where none is given.
+const DefaultMTU = 1500
+
 // Kind names a kind of document.
 type Kind string
 

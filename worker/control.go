@@ -108,7 +108,7 @@ func tryHostBridge(ctx context.Context, p *parts) error {
 		Metadata: manifest.Metadata{Name: manifest.HostBridge, Comment: "NAT network of this machine, declared by burrow up"},
 		Spec: manifest.NetworkSpec{
 			Subnets: []manifest.Subnet{{CIDR: subnet.String(), Gateway: subnet.Addr().Next().String()}},
-			Mode:    manifest.ModeNAT, MTU: hostBridgeMTU, PortSecurity: true,
+			Mode:    manifest.ModeNAT, MTU: manifest.DefaultMTU, PortSecurity: true,
 			DNS: manifest.DNS{Domain: manifest.HostBridge},
 		},
 		RequestedBy: "burrow up",
@@ -145,6 +145,3 @@ func freeSubnet() (netip.Prefix, error) {
 	return netip.Prefix{}, errs.NewOperator("network/"+manifest.HostBridge, "choose its subnet",
 		errs.Reason("172.16.200.0 to 172.16.249.0 are all in use on this machine"), "declare host-bridge yourself: kind Network, name host-bridge")
 }
-
-// hostBridgeMTU is the manifest's default for networks.
-const hostBridgeMTU = 1500

@@ -20,9 +20,6 @@ var (
 	autoLast  = netip.MustParseAddr("172.16.199.0")
 )
 
-// defaultMTU is Ethernet's.
-const defaultMTU = 1500
-
 // SettleNetwork makes a network's open choices against all others, in one transaction:
 // two networks settled at once never get the same subnet or bridge. Asked again it
 // answers the same.
@@ -59,7 +56,7 @@ func settle(in SettleNetworkIn, others []addrspace.Entry) (manifest.NetworkStatu
 		status.Domain = in.Name
 	}
 	if status.MTU == 0 {
-		status.MTU = defaultMTU
+		status.MTU = manifest.DefaultMTU
 	}
 	var err error
 	if status.Subnets, err = settleSubnets(object, status.Mode, in.Spec.Subnets, others); err != nil {
