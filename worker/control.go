@@ -37,7 +37,7 @@ func runControl(ctx context.Context, p *parts) error {
 	if err != nil {
 		return err
 	}
-	w := newWorker(p.temporal, activities.ControlQueue, controlWide, controlActivities(
+	w := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
 		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, pool), runs))
 	registerWorkflows(w)
 	if err := w.Start(); err != nil {

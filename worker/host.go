@@ -88,7 +88,7 @@ func (h *host) run(ctx context.Context) error {
 	if err := h.prepare(ctx); err != nil {
 		return err
 	}
-	w := newWorker(h.temporal, activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
+	w := h.newWorker(activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
 	if err := w.Start(); err != nil {
 		return errs.NewTransient("queue "+activities.HostQueue(h.Config.Host.Name), "poll", err)
 	}
