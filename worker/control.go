@@ -18,6 +18,7 @@ import (
 	"burrow.dev/burrow/activities/place"
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/etcdstate/addresses"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
@@ -46,6 +47,12 @@ func runControl(ctx context.Context, p *parts) error {
 	defer w.Stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return declareHostBridge(ctx, p) })
+	group.Go(func() error {
+		p.store.Lead(ctx, controlLeader, candidate(p.Config.Host.Name), func(ctx context.Context, term *etcdstate.Term) error {
+			return watchHosts(ctx, p.store, term, p.Log)
+		})
+		return nil
+	})
 	group.Go(func() error { <-ctx.Done(); return nil })
 	return group.Wait()
 }
