@@ -2,9 +2,9 @@ package addresses
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -38,10 +38,18 @@ func (h *hold) allocateAll(ctx context.Context, batch []*request) error {
 }
 
 // outstanding lists wants without an address, of whole requests, up to txnAddresses; a
-// request bigger than wholeRequest is cut.
+// request bigger than wholeRequest is cut. Of several requests for the same owner the first
+// is listed: the others find its answer.
 func outstanding(batch []*request) []item {
 	var out []item
+	owners := map[string]bool{}
 	for _, r := range unfinished(batch) {
+		if slices.ContainsFunc(r.wants, func(w addrspace.Want) bool { return owners[w.Owner] }) {
+			continue
+		}
+		for _, w := range r.wants {
+			owners[w.Owner] = true
+		}
 		var own []item
 		for i, w := range r.wants {
 			if !r.got[i].IsValid() && len(own) < wholeRequest {
@@ -63,7 +71,7 @@ func (h *hold) allocateSome(ctx context.Context, items []item) error {
 	for i, it := range items {
 		wants[i] = it.want
 	}
-	state, err := h.read(ctx, wants)
+	state, err := h.read(ctx, wants, nil)
 	if err != nil {
 		return err
 	}
@@ -80,12 +88,8 @@ func (h *hold) allocateSome(ctx context.Context, items []item) error {
 	}
 	p.assign(time.Now().UTC())
 	for _, it := range p.exhausted {
-		users, err := h.users(ctx, h.k)
-		if err != nil {
-			return err
-		}
 		sp := state.spaces[it.want.Subnet]
-		it.req.fail(&addrspace.ExhaustedError{Subnet: sp.Prefix, Size: sp.Size(), Users: users})
+		it.req.fail(&addrspace.ExhaustedError{Subnet: sp.Prefix, Size: sp.Size().String()})
 	}
 	if len(p.granted) == 0 {
 		return nil
@@ -158,9 +162,9 @@ func (h *hold) look(ctx context.Context, p *plan) error {
 	answers := resp.Responses
 	for _, a := range p.statics {
 		if kvs := answers[0].GetResponseRange().Kvs; len(kvs) > 0 {
-			var o owned
-			if err := json.Unmarshal(kvs[0].Value, &o); err != nil {
-				return errs.NewOperator(string(kvs[0].Key), "decode address", err, "")
+			o, err := decodeOwned(kvs[0])
+			if err != nil {
+				return err
 			}
 			p.owners[a] = o.Owner
 		}
