@@ -44,6 +44,7 @@ type Held struct {
 	session *concurrency.Session
 	key     string
 	rev     int64 // the key's creation
+	given   bool  // back, by a transaction of the holder's
 }
 
 // Lock takes the lock of a name ("ipam/<uid>") for this process and this goroutine, and
@@ -93,10 +94,20 @@ func (h *Held) IsOwner() clientv3.Cmp {
 // Key is the key whose presence is this hold of the lock.
 func (h *Held) Key() string { return h.key }
 
+// GiveBack is an operation for the last transaction under the lock, which saves Unlock its
+// own. GivenBack says that this transaction has succeeded.
+func (h *Held) GiveBack() clientv3.Op { return clientv3.OpDelete(h.key) }
+
+// GivenBack leaves nothing for Unlock but to let the next goroutine of this process on.
+func (h *Held) GivenBack() { h.given = true }
+
 // Unlock gives the lock back. It has its own short deadline and cannot fail: when etcd
 // does not answer, the session is left to run out, and the lock with it.
 func (h *Held) Unlock(ctx context.Context) {
 	defer h.locks.leave(h.name)
+	if h.given {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
 	if _, err := h.locks.client.Txn(ctx).If(h.IsOwner()).Then(clientv3.OpDelete(h.key)).Commit(); err != nil {

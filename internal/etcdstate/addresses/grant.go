@@ -31,10 +31,23 @@ func (h *hold) allocateAll(ctx context.Context, batch []*request) error {
 		if len(items) == 0 {
 			return nil
 		}
-		if err := h.allocateSome(ctx, items); err != nil {
+		if err := h.allocateSome(ctx, batch, items); err != nil {
 			return err
 		}
 	}
+}
+
+// lacking counts what a batch has not got yet.
+func lacking(batch []*request) int {
+	n := 0
+	for _, r := range unfinished(batch) {
+		for _, got := range r.got {
+			if !got.IsValid() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // outstanding lists wants without an address, of whole requests, up to txnAddresses; a
@@ -66,7 +79,7 @@ func outstanding(batch []*request) []item {
 
 // allocateSome reads, decides, and writes one transaction. Requests that cannot be served
 // are finished with their error; what did not fit stays outstanding.
-func (h *hold) allocateSome(ctx context.Context, items []item) error {
+func (h *hold) allocateSome(ctx context.Context, batch []*request, items []item) error {
 	wants := make([]addrspace.Want, len(items))
 	for i, it := range items {
 		wants[i] = it.want
@@ -95,7 +108,11 @@ func (h *hold) allocateSome(ctx context.Context, items []item) error {
 		return nil
 	}
 	cmps, ops := p.transaction()
-	if err := h.commit(ctx, cmps, ops); err != nil {
+	commit := h.commit
+	if len(p.granted) == lacking(batch) {
+		commit = h.commitLast
+	}
+	if err := commit(ctx, cmps, ops); err != nil {
 		return err
 	}
 	for _, g := range p.granted {

@@ -151,6 +151,16 @@ func (r *reading) spaceOf(a netip.Addr) *addrspace.Space {
 	return nil
 }
 
+// commitLast is commit of what ends this hold: it gives the lock back as well. When its
+// answer is lost, the next try finds its work done, or the lock lost.
+func (h *hold) commitLast(ctx context.Context, cmps []clientv3.Cmp, ops []clientv3.Op) error {
+	err := h.commit(ctx, cmps, append(ops, h.held.GiveBack()))
+	if err == nil {
+		h.held.GivenBack()
+	}
+	return err
+}
+
 // commit runs a transaction that compares the lock as well.
 func (h *hold) commit(ctx context.Context, cmps []clientv3.Cmp, ops []clientv3.Op) error {
 	cmps = append(cmps, h.held.IsOwner())
