@@ -110,8 +110,8 @@ func decodeAll(kind manifest.Kind, names []string, kvs []*mvccpb.KeyValue) ([]*m
 	return recs, cmps, nil
 }
 
-// Delete removes a record. Absent is success. Another uid under the name: errs.ErrConflict,
-// permanent, and nothing is changed.
+// Delete removes a record, and remembers that it did (Deleted). Absent is success. Another
+// uid under the name: errs.ErrConflict, permanent, and nothing is changed.
 func (s *Store) Delete(ctx context.Context, kind manifest.Kind, name, uid string) error {
 	key, err := s.recordKey(kind, name)
 	if err != nil {
@@ -130,7 +130,11 @@ func (s *Store) Delete(ctx context.Context, kind manifest.Kind, name, uid string
 			return false, errs.NewPermanent(ref(kind, name), "delete record",
 				fmt.Errorf("%w: it was made again", errs.ErrConflict), "")
 		}
-		resp, err := s.client.Txn(ctx).If(Unchanged(kvs[0])).Then(clientv3.OpDelete(key)).Commit()
+		noted, err := s.noteDeleted(kind, name, uid)
+		if err != nil {
+			return false, err
+		}
+		resp, err := s.client.Txn(ctx).If(Unchanged(kvs[0])).Then(append(noted, clientv3.OpDelete(key))...).Commit()
 		return err == nil && resp.Succeeded, Translate(ctx, ref(kind, name), "delete record", err)
 	})
 }

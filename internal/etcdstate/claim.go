@@ -55,7 +55,13 @@ func (s *Store) Claim(ctx context.Context, workflowID string, keys ...string) er
 			case h == nil:
 				cmps, puts = append(cmps, Absent(full)), append(puts, clientv3.OpPut(full, value))
 			case h.WorkflowID == workflowID:
+				// Written again, so that who believes it abandoned (DropClaim) sees that it is not.
 				cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(full), "=", h.revision))
+				again, err := encode(object, h.claim)
+				if err != nil {
+					return false, err
+				}
+				puts = append(puts, clientv3.OpPut(full, again))
 			default:
 				return false, errs.New(errs.Permanent, key, "claim", &BusyError{Key: key, Holder: h.WorkflowID, Since: h.Since}, "")
 			}

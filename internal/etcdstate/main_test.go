@@ -1,10 +1,8 @@
 package etcdstate
 
 import (
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,17 +16,7 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// TestMain runs a process that holds a lock when it is started as one.
-func TestMain(m *testing.M) {
-	if text := os.Getenv(holderEnv); text != "" {
-		if err := runHolder(text, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait for something that happens by itself.
 const patience = 20 * time.Second

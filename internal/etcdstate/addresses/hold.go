@@ -26,12 +26,10 @@ type hold struct {
 	gaps map[string]int
 }
 
-// owned is the value of a/<address>, and of q/<address>, where Owner had it, Since is its
-// release, and Until about when the lease ends.
+// owned is the value of a/<address>.
 type owned struct {
 	Owner string    `json:"owner"`
 	Since time.Time `json:"since"`
-	Until time.Time `json:"until,omitzero"`
 }
 
 // reading is a network as it was read under the lock: the pool, cursors and block counts.
@@ -42,11 +40,10 @@ type reading struct {
 	counts  map[string]*mvccpb.KeyValue // by count key
 	used    map[string]int              // by count key
 	has     []*mvccpb.KeyValue          // o/<owner>, one a want
-	at      []*mvccpb.KeyValue          // a/<address>, one an address
 }
 
 // read takes all that a decision needs but the blocks, in one request.
-func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.Addr) (*reading, error) {
+func (h *hold) read(ctx context.Context, wants []addrspace.Want) (*reading, error) {
 	ops := []clientv3.Op{
 		clientv3.OpGet(h.k.pool()),
 		clientv3.OpGet(h.k.cursors(), clientv3.WithPrefix()),
@@ -54,9 +51,6 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.A
 	}
 	for _, w := range wants {
 		ops = append(ops, clientv3.OpGet(h.k.owner(w.Owner)))
-	}
-	for _, a := range addrs {
-		ops = append(ops, clientv3.OpGet(h.k.addr(a)))
 	}
 	resp, err := h.store.Client().Txn(ctx).Then(ops...).Commit()
 	if err != nil {
@@ -82,55 +76,31 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.A
 		}
 		out.counts[string(kv.Key)], out.used[string(kv.Key)] = kv, n
 	}
-	for i, r := range answers[3:] {
+	for _, r := range answers[3:] {
 		var kv *mvccpb.KeyValue
 		if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
 			kv = kvs[0]
 		}
-		if i < len(wants) {
-			out.has = append(out.has, kv)
-		} else {
-			out.at = append(out.at, kv)
-		}
+		out.has = append(out.has, kv)
 	}
 	return out, nil
 }
 
 // parsePool gives the subnets of pools/<uid>.
 func parsePool(kv *mvccpb.KeyValue) ([]*addrspace.Space, error) {
-	entry, err := decodeEntry(kv)
-	if err != nil {
-		return nil, err
-	}
-	spaces, err := entry.Spaces()
-	if err != nil {
-		return nil, errs.NewOperator("network/"+entry.Name, "read subnets", err, "")
-	}
-	return spaces, nil
-}
-
-func decodeEntry(kv *mvccpb.KeyValue) (addrspace.Entry, error) {
 	var entry addrspace.Entry
 	if err := json.Unmarshal(kv.Value, &entry); err != nil {
-		return entry, errs.NewOperator(string(kv.Key), "decode network", err, "")
+		return nil, errs.NewOperator(string(kv.Key), "decode network", err, "")
 	}
-	return entry, nil
-}
-
-func decodeOwned(kv *mvccpb.KeyValue) (owned, error) {
-	var o owned
-	if err := json.Unmarshal(kv.Value, &o); err != nil {
-		return o, errs.NewOperator(string(kv.Key), "decode address", err, "")
+	var out []*addrspace.Space
+	for _, s := range entry.Network.Subnets {
+		sp, err := addrspace.Parse(s)
+		if err != nil {
+			return nil, errs.NewOperator("network/"+entry.Name, "read subnets", err, "")
+		}
+		out = append(out, sp)
 	}
-	return o, nil
-}
-
-// poolUnchanged compares that the network is as it was read.
-func (r *reading) poolUnchanged(k keys) clientv3.Cmp {
-	if r.pool != nil {
-		return etcdstate.Unchanged(r.pool)
-	}
-	return etcdstate.Absent(k.pool())
+	return out, nil
 }
 
 // unchanged compares that a block count is what was read.
@@ -149,16 +119,6 @@ func (r *reading) spaceOf(a netip.Addr) *addrspace.Space {
 		}
 	}
 	return nil
-}
-
-// commitLast is commit of what ends this hold: it gives the lock back as well. When its
-// answer is lost, the next try finds its work done, or the lock lost.
-func (h *hold) commitLast(ctx context.Context, cmps []clientv3.Cmp, ops []clientv3.Op) error {
-	err := h.commit(ctx, cmps, append(ops, h.held.GiveBack()))
-	if err == nil {
-		h.held.GivenBack()
-	}
-	return err
 }
 
 // commit runs a transaction that compares the lock as well.
