@@ -15,6 +15,7 @@ const (
 	StateNote          = "state.Note"
 	StateRemove        = "state.Remove"
 	StateAwaitClosed   = "state.AwaitClosed"
+	StateAdopt         = "state.Adopt"
 	StateAttachVolumes = "state.AttachVolumes"
 	StateDetachVolumes = "state.DetachVolumes"
 	PlacePlace         = "place.Place"
@@ -25,6 +26,10 @@ const (
 	IPAMRelease        = "ipam.Release"
 	IPAMSettleNetwork  = "ipam.SettleNetwork"
 	IPAMForgetNetwork  = "ipam.ForgetNetwork"
+	SweepUnfinished    = "sweep.Unfinished"
+	SweepLookState     = "sweep.LookState"
+	SweepJudge         = "sweep.Judge"
+	SweepClearState    = "sweep.ClearState"
 
 	// Host queues.
 	ImageEnsure    = "image.Ensure"
@@ -49,6 +54,9 @@ const (
 	GuestWaitReady = "guest.WaitReady"
 	AnsibleRun     = "ansible.Run"
 	AnsibleReap    = "ansible.Reap"
+	DomainLook     = "domain.Look"
+	SweepLookHost  = "sweep.LookHost"
+	SweepClearHost = "sweep.ClearHost"
 )
 
 // ControlQueue is the task queue of the control workers.

@@ -24,16 +24,7 @@ func DeleteServer(ctx workflow.Context, in DeleteIn) error {
 	d := &deletion{in: in}
 	body := sequence{
 		step{stepRecord, d.record},
-		step{"stop playbook", d.reap},
-		step{"remove domain", d.domain},
-		step{"unwire OVS", d.unwire},
-		step{"remove seed", d.seed},
-		together{
-			step{"remove volumes", d.volumes},
-			step{"release networks", d.networks},
-		},
-		step{"release addresses", d.addresses},
-		step{"release host", d.release},
+		d.parts(),
 		step{stepFinish, d.finish},
 	}
 	op, err := begin(ctx, NameDeleteServer, "server/"+in.Name, manifest.PhaseDeleting, body)
@@ -46,6 +37,22 @@ func DeleteServer(ctx workflow.Context, in DeleteIn) error {
 		return fail(err)
 	}
 	return nil
+}
+
+// parts takes away all that was made for a server, but for its record.
+func (d *deletion) parts() sequence {
+	return sequence{
+		step{"stop playbook", d.reap},
+		step{"remove domain", d.domain},
+		step{"unwire OVS", d.unwire},
+		step{"remove seed", d.seed},
+		together{
+			step{"remove volumes", d.volumes},
+			step{"release networks", d.networks},
+		},
+		step{"release addresses", d.addresses},
+		step{"release host", d.release},
+	}
 }
 
 // deletion carries the record of what is being deleted.

@@ -42,6 +42,15 @@ const (
 	defaultPlaybookTimeout = 2 * time.Hour
 	// playbookSlack lets the activity end its run itself, with the reason, before Temporal does.
 	playbookSlack = 2 * time.Minute
+	// lookTimeout bounds one look at a host's domains, disks and ports; a host that cannot
+	// give it in that time is said to be away.
+	lookTimeout = 2 * time.Minute
+	// sweepTimeout bounds all attempts of one look or one removal of a sweep: the next
+	// sweep is better than one that waits for etcd or a host.
+	sweepTimeout = 5 * time.Minute
+	// settleWait is how long a sweep waits for the operations that it started; they go on
+	// without it.
+	settleWait = 10 * time.Minute
 	// defaultWidth: more documents at a time than this only queue at the disks.
 	defaultWidth = 8
 )
@@ -71,6 +80,12 @@ func onControl(timeout time.Duration) target {
 
 func onHost(host string, timeout time.Duration) target {
 	return target{queue: activities.HostQueue(host), timeout: timeout}
+}
+
+// within bounds all attempts together.
+func (t target) within(total time.Duration) target {
+	t.total = total
+	return t
 }
 
 // options gives the activity options of a step at a place. A cancelled activity is

@@ -57,6 +57,13 @@ func (q sequence) run(ctx workflow.Context, op *operation) error {
 	return nil
 }
 
+// chosen is a part that is known only when it is reached.
+type chosen func() node
+
+func (c chosen) names() []string { return nil }
+
+func (c chosen) run(ctx workflow.Context, op *operation) error { return c().run(ctx, op) }
+
 // together runs its parts side by side. The first failure cancels the others; all have
 // ended when it returns.
 type together []node

@@ -40,3 +40,15 @@ type ShutdownIn struct {
 type RemoveIn struct {
 	Server activities.Server `json:"server"`
 }
+
+// LookIn asks how a server's domain stands.
+type LookIn struct {
+	Server activities.Server `json:"server"`
+}
+
+// LookOut is libvirt's state ("running", "paused", "shutoff", …) and reason ("ioerror").
+type LookOut struct {
+	Found  bool   `json:"found"`
+	State  string `json:"state,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}

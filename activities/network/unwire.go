@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
@@ -11,7 +12,8 @@ import (
 )
 
 // Unwire takes a server's ports off the wire: port, flows, guard, name in DNS. Without
-// ports in the request: all that carry the server's mark. None is success, and a port of
+// ports in the request, or with ports of which only the network is known: all that carry
+// the server's mark. None is success, and a port of
 // the same name that is not the server's is not touched.
 func (a *Activities) Unwire(ctx context.Context, in UnwireIn) (activities.Nothing, error) {
 	ports, err := a.portsToUnwire(ctx, in)
@@ -29,7 +31,8 @@ func (a *Activities) Unwire(ctx context.Context, in UnwireIn) (activities.Nothin
 // portsToUnwire adds to the ports asked for those that carry the server's mark and are not
 // known to the caller: a NIC that an earlier attempt made.
 func (a *Activities) portsToUnwire(ctx context.Context, in UnwireIn) ([]manifest.Port, error) {
-	if len(in.Ports) > 0 {
+	unknown := func(p manifest.Port) bool { return p.Device == "" }
+	if len(in.Ports) > 0 && !slices.ContainsFunc(in.Ports, unknown) {
 		return in.Ports, nil
 	}
 	marked, err := a.sw.Ports(ctx, ovsx.KeyServer, in.Server.UID)

@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -16,6 +17,9 @@ type Store interface {
 	Update(ctx context.Context, kind manifest.Kind, name string, change func(*manifest.Record) error) (manifest.Record, error)
 	UpdateAll(ctx context.Context, kind manifest.Kind, names []string, change func([]*manifest.Record) error) ([]manifest.Record, error)
 	Delete(ctx context.Context, kind manifest.Kind, name, uid string) error
+	NoteDeleted(ctx context.Context, kind manifest.Kind, name, uid string) error
+	Placement(ctx context.Context, uid string) (host string, err error)
+	AllReferences(ctx context.Context) ([]etcdstate.Reference, error)
 }
 
 // Workflows is what the activities need of Temporal's client.

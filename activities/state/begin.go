@@ -29,6 +29,9 @@ func (a *Activities) Begin(ctx context.Context, in BeginIn) (BeginOut, error) {
 		if errors.Is(err, errs.ErrNotFound) {
 			return BeginOut{}, nil
 		}
+		if err == nil {
+			rec, err = a.complete(ctx, rec)
+		}
 		return BeginOut{Found: err == nil, Record: rec}, err
 	}
 	return BeginOut{}, refuse(in, fmt.Errorf("%w phase %q", errs.ErrInvalid, in.Phase), "")
@@ -96,11 +99,8 @@ func allowDelete(in BeginIn, rec *manifest.Record) error {
 	return nil
 }
 
-// occupy makes the record the operation's. That its host was away is not carried through
-// it: what the operation finds is newer.
 func occupy(in BeginIn, rec *manifest.Record) {
 	op := in.Operation
-	rec.Status.Find()
 	rec.Status.Phase, rec.Status.Operation = in.Phase, &op
 }
 

@@ -23,7 +23,9 @@ type BeginIn struct {
 // Permanent ErrExists. Another operation's → ErrBusy.
 // Updating: absent → Permanent ErrNotFound; settled and not Failed → the phase and the
 // operation change, spec and status stay.
-// Deleting: absent → Found false, success. The record keeps its UID and status.
+// Deleting: absent → Found false, success. The record keeps its UID and status; a host and
+// networks that an interrupted build had not noted yet are filled in from its reservation
+// and references.
 type BeginOut struct {
 	Found  bool            `json:"found"`
 	Record manifest.Record `json:"record"`
@@ -92,4 +94,22 @@ type VolumesIn struct {
 // VolumesOut holds the volumes' records, in order.
 type VolumesOut struct {
 	Records []manifest.Record `json:"records"`
+}
+
+// AdoptIn takes over a record whose operation ended without finishing. The caller's
+// workflow ID is the resource, so no other operation is open on it.
+type AdoptIn struct {
+	Kind      manifest.Kind      `json:"kind"`
+	Name      string             `json:"name"`
+	UID       string             `json:"uid"`
+	Operation manifest.Operation `json:"operation"`
+}
+
+// AdoptOut is the record as it was, completed as BeginOut is for a delete. Found false:
+// absent, made again, or settled by now; there is nothing to do.
+type AdoptOut struct {
+	Found  bool            `json:"found"`
+	Record manifest.Record `json:"record"`
+	// Was is the operation that did not finish.
+	Was manifest.Operation `json:"was"`
 }

@@ -24,10 +24,15 @@ func (a *Activities) Finish(ctx context.Context, in FinishIn) (activities.Nothin
 }
 
 // Fail ends a build as Failed with its reason, and what an unfinished undo left; again is
-// success.
+// success. Where nothing is left, that is remembered: what turns up later is an orphan.
 func (a *Activities) Fail(ctx context.Context, in FailIn) (activities.Nothing, error) {
 	status := in.Left
 	status.Phase, status.Message = manifest.PhaseFailed, in.Message
+	if in.Left.Host == "" {
+		if err := a.store.NoteDeleted(ctx, in.Kind, in.Name, in.UID); err != nil {
+			return activities.Nothing{}, err
+		}
+	}
 	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "record failure"}, status)
 }
 
