@@ -24,6 +24,8 @@ func commands() []*ucli.Command {
 		startCommand(),
 		stopCommand(),
 		restartCommand(),
+		driftCommand(),
+		sweepCommand(),
 		// Resources
 		validateCommand(),
 		getCommand(),

@@ -104,6 +104,7 @@ func checkClient(c *ucli.Context) []check {
 	tc, err := openTemporal(c)
 	checks = append(checks, judged("Temporal", checkFail, err, cfg.Temporal.Address+", namespace "+cfg.Temporal.Namespace))
 	if err == nil {
+		checks = append(checks, checkSweep(c.Context, tc))
 		tc.Close()
 	}
 	return checks

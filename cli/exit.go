@@ -20,6 +20,7 @@ const (
 	ExitOK      = 0   // ready, or nothing to do
 	ExitOther   = 1   // wrong usage, nobody there, anything else
 	ExitInvalid = 2   // a manifest is invalid
+	ExitDrift   = 3   // drift: something differs
 	ExitBusy    = 4   // the resource is busy with another operation
 	ExitFailed  = 5   // the operation failed; nothing of it is left
 	ExitHeld    = 6   // the operation waits for a person

@@ -17,8 +17,8 @@ import (
 	"burrow.dev/burrow/activities/keys"
 	"burrow.dev/burrow/activities/place"
 	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/activities/sweep"
 	"burrow.dev/burrow/internal/errs"
-	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/etcdstate/addresses"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
@@ -38,8 +38,9 @@ func runControl(ctx context.Context, p *parts) error {
 	if err != nil {
 		return err
 	}
-	w := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
-		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, pool), runs))
+	w := newWorker(p.temporal, activities.ControlQueue, controlWide, controlActivities(
+		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, pool), runs,
+		sweep.NewControl(p.store, pool, p.secrets, p.temporal)))
 	registerWorkflows(w)
 	if err := w.Start(); err != nil {
 		return errs.NewTransient("queue "+activities.ControlQueue, "poll", err)
@@ -47,17 +48,12 @@ func runControl(ctx context.Context, p *parts) error {
 	defer w.Stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return declareHostBridge(ctx, p) })
-	group.Go(func() error {
-		p.store.Lead(ctx, controlLeader, candidate(p.Config.Host.Name), func(ctx context.Context, term *etcdstate.Term) error {
-			return watchHosts(ctx, p.store, term, p.Log)
-		})
-		return nil
-	})
+	group.Go(func() error { return keepSchedules(ctx, p) })
 	group.Go(func() error { <-ctx.Done(); return nil })
 	return group.Wait()
 }
 
-func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activities, i *ipam.Activities, a *ansible.Activities) map[string]any {
+func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activities, i *ipam.Activities, a *ansible.Activities, sw *sweep.Control) map[string]any {
 	return map[string]any{
 		activities.StateBegin:         s.Begin,
 		activities.StateFinish:        s.Finish,
@@ -66,6 +62,7 @@ func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activit
 		activities.StateNote:          s.Note,
 		activities.StateRemove:        s.Remove,
 		activities.StateAwaitClosed:   s.AwaitClosed,
+		activities.StateAdopt:         s.Adopt,
 		activities.StateAttachVolumes: s.AttachVolumes,
 		activities.StateDetachVolumes: s.DetachVolumes,
 		activities.PlacePlace:         p.Place,
@@ -76,6 +73,10 @@ func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activit
 		activities.IPAMSettleNetwork:  i.SettleNetwork,
 		activities.IPAMForgetNetwork:  i.ForgetNetwork,
 		activities.AnsibleCheck:       a.Check,
+		activities.SweepUnfinished:    sw.Unfinished,
+		activities.SweepLookState:     sw.LookState,
+		activities.SweepJudge:         sw.Judge,
+		activities.SweepClearState:    sw.ClearState,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"burrow.dev/burrow/activities/image"
 	"burrow.dev/burrow/activities/network"
 	"burrow.dev/burrow/activities/seed"
+	"burrow.dev/burrow/activities/sweep"
 	"burrow.dev/burrow/activities/volume"
 	"burrow.dev/burrow/internal/accel"
 	"burrow.dev/burrow/internal/errs"
@@ -38,6 +40,7 @@ type host struct {
 	seeds    *seed.Activities
 	guests   *guest.Activities
 	runs     *ansible.Activities
+	sweeps   *sweep.Host
 	down     []manifest.Record // should run, and could not be started yet
 	poolGiB  int               // as registered
 	// waiting says what the host still waits for before it takes work; "" when ready.
@@ -55,13 +58,19 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 	p.Log.Info("accelerator", slog.String("accelerator", h.accel.Accelerator), slog.String("reason", h.accel.Reason))
 	h.libvirt = libvirtx.New(p.Config.Host.Libvirt, p.Log)
 	sw := ovsx.New()
-	h.networks = network.New(p.Config.Host.Name, p.store, sw, hostnet.New(hostnet.DefaultRunDir, p.Log), p.Log)
+	stack := hostnet.New(hostnet.DefaultRunDir, p.Log)
+	h.networks = network.New(p.Config.Host.Name, p.store, sw, stack, p.Log)
 	consoles := filepath.Join(p.Config.DataDir, "consoles")
 	h.domains = domain.New(domain.Config{
 		Libvirt: h.libvirt, Bridges: sw, Accelerator: h.accel.Accelerator, ConsoleDir: consoles, Log: p.Log,
 	})
 	h.volumes = volume.New(volume.Config{Libvirt: h.libvirt, Pool: p.Config.Host.Pool, Log: p.Log})
-	h.seeds = seed.New(seed.Config{Dir: filepath.Join(p.Config.DataDir, "seeds"), Secrets: p.secrets, Log: p.Log})
+	seeds := filepath.Join(p.Config.DataDir, "seeds")
+	h.seeds = seed.New(seed.Config{Dir: seeds, Secrets: p.secrets, Log: p.Log})
+	h.sweeps = sweep.NewHost(sweep.HostConfig{
+		Name: p.Config.Host.Name, Store: p.store, Libvirt: h.libvirt, Switch: sw, Stack: stack, SeedDir: seeds, Consoles: consoles,
+		Domains: h.domains, Network: h.networks, Volumes: h.volumes, Seeds: h.seeds, Log: p.Log,
+	})
 	h.guests = guest.New(guest.Options{Dialer: h.networks, Keys: p.keys, Console: consoleTail{consoles}, Log: p.Log})
 	h.images = image.New(image.Config{
 		Libvirt: h.libvirt, Records: p.store, Pool: p.Config.Host.Pool, CacheDir: p.Config.Host.CacheDir, Host: p.Config.Host.Name, Log: p.Log,
@@ -87,15 +96,14 @@ func (h *host) run(ctx context.Context) error {
 	if err := h.prepare(ctx); err != nil {
 		return err
 	}
-	w := h.newWorker(activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
+	w := newWorker(h.temporal, activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
 	if err := w.Start(); err != nil {
 		return errs.NewTransient("queue "+activities.HostQueue(h.Config.Host.Name), "poll", err)
 	}
 	defer w.Stop()
 	group, running := errgroup.WithContext(ctx)
-	taken := make(chan struct{}, 1)
-	group.Go(func() error { return h.store.KeepAlive(running, h.Config.Host.Name, func() { signal(taken) }) })
-	group.Go(func() error { h.settle(running, taken); return nil })
+	group.Go(func() error { return h.store.KeepAlive(running, h.Config.Host.Name) })
+	group.Go(func() error { return h.announce(running) })
 	group.Go(func() error { h.networks.Keep(running); return nil })
 	group.Go(func() error { return h.follow(running) })
 	group.Go(func() error { return h.review(running) })
@@ -107,41 +115,27 @@ func (h *host) run(ctx context.Context) error {
 	return nil
 }
 
-// settle looks at every guest each time the host's lease was taken: while it had none, a
-// leader may have marked its servers Unknown, and none may stay so. When that is done for
-// the first time the host is ready: from then on servers may be placed on it.
-func (h *host) settle(ctx context.Context, taken <-chan struct{}) {
+// announce says that the host is ready once its lease is seen: from then on servers may
+// be placed on it.
+func (h *host) announce(ctx context.Context) error {
+	tick := time.NewTicker(announceEvery)
+	defer tick.Stop()
 	for {
+		alive, err := h.store.AliveHosts(ctx)
+		if err == nil && slices.Contains(alive, h.Config.Host.Name) {
+			h.waits("")
+			return nil
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-taken:
-		}
-		for ctx.Err() == nil {
-			err := h.recheck(ctx)
-			h.waits("") // one guest that nobody can look at does not keep the host from work
-			if err == nil {
-				break
-			}
-			h.Log.Warn("status not written of all servers", slog.Any("error", err))
-			select {
-			case <-ctx.Done():
-			case <-time.After(settleEvery):
-			}
+			return nil
+		case <-tick.C:
 		}
 	}
 }
 
-// settleEvery is how soon it is tried again while libvirt or etcd do not answer.
-const settleEvery = time.Second
-
-// signal leaves a token in a channel that holds one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+// announceEvery is short: somebody waits for `burrow up`.
+const announceEvery = 50 * time.Millisecond
 
 // prepareEvery is how often a host that is not ready (libvirtd or OVS still starting)
 // tries again.
@@ -201,8 +195,11 @@ func (h *host) activities() map[string]any {
 		activities.DomainResume:   h.domains.Resume,
 		activities.DomainShutdown: h.domains.Shutdown,
 		activities.DomainRemove:   h.domains.Remove,
+		activities.DomainLook:     h.domains.Look,
 		activities.GuestWaitReady: h.guests.WaitReady,
 		activities.AnsibleRun:     h.runs.Run,
 		activities.AnsibleReap:    h.runs.Reap,
+		activities.SweepLookHost:  h.sweeps.LookHost,
+		activities.SweepClearHost: h.sweeps.ClearHost,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -23,20 +24,20 @@ const (
 )
 
 // options are what all our workers share.
-func (p *parts) options(wide int) worker.Options {
+func options(wide int) worker.Options {
 	return worker.Options{
 		MaxConcurrentActivityExecutionSize: wide,
 		MaxHeartbeatThrottleInterval:       beatEvery,
 		DefaultHeartbeatThrottleInterval:   beatEvery,
 		WorkerStopTimeout:                  stopWait,
 		DisableRegistrationAliasing:        true,
-		Interceptors:                       append([]interceptor.WorkerInterceptor{&edge{}}, p.Interceptors...),
+		Interceptors:                       []interceptor.WorkerInterceptor{&edge{}},
 	}
 }
 
 // newWorker makes a worker of a task queue with activities under their registered names.
-func (p *parts) newWorker(queue string, wide int, activities map[string]any) worker.Worker {
-	w := worker.New(p.temporal, queue, p.options(wide))
+func newWorker(c client.Client, queue string, wide int, activities map[string]any) worker.Worker {
+	w := worker.New(c, queue, options(wide))
 	for name, run := range activities {
 		w.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 	}

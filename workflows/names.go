@@ -38,5 +38,10 @@ func Registered() map[string]any {
 		NameDeleteImage:     DeleteImage,
 		NameApplyDocuments:  ApplyDocuments,
 		NameStartNext:       StartNext,
+		NameSweep:           Sweep,
+		NameDrift:           Drift,
+		NameScheduled:       Scheduled,
+		NameSettleServer:    SettleServer,
+		NameSettleResource:  SettleResource,
 	}
 }

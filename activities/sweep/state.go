@@ -1,0 +1,299 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"burrow.dev/burrow/internal/addrspace"
+	"burrow.dev/burrow/internal/etcdstate"
+	"burrow.dev/burrow/internal/etcdstate/addresses"
+	"burrow.dev/burrow/internal/sshkeys"
+	"burrow.dev/burrow/manifest"
+)
+
+const (
+	macFolder = "macs"
+	// shownMost is how many names a finding that sums up several gives.
+	shownMost = 4
+)
+
+// holdings is what etcd holds beside the records.
+type holdings struct {
+	addresses    []addresses.Owned
+	pools        []addrspace.Entry
+	macs         map[string]string
+	reservations []etcdstate.Reserved
+	references   []etcdstate.Reference
+	claims       []etcdstate.Claimed
+	keys         []string // uids
+}
+
+// LookState lists what etcd holds for nobody: first all that is held, then the records,
+// then (for claims) the operations.
+func (a *Control) LookState(ctx context.Context, _ LookIn) (LookOut, error) {
+	held, err := a.holdings(ctx)
+	if err != nil {
+		return LookOut{}, err
+	}
+	who, err := readOwners(ctx, a.store)
+	if err != nil {
+		return LookOut{}, err
+	}
+	for _, r := range held.reservations {
+		who.names[r.UID] = r.Owner
+	}
+	var all []Finding
+	all = append(all, who.addresses(held)...)
+	all = append(all, who.macs(held)...)
+	all = append(all, who.reservations(held)...)
+	all = append(all, who.keys(held)...)
+	all = append(all, who.attachments()...)
+	all = append(all, who.references(held)...)
+	claims, err := a.claims(ctx, held.claims)
+	return bounded(append(all, claims...)), err
+}
+
+func (a *Control) holdings(ctx context.Context) (h holdings, err error) {
+	if err = a.pools.EachOwner(ctx, func(o addresses.Owned) error {
+		if o.ServerUID() != addrspace.GatewayOwner {
+			h.addresses = append(h.addresses, o)
+		}
+		return nil
+	}); err != nil {
+		return h, err
+	}
+	if h.pools, err = a.pools.Networks(ctx); err != nil {
+		return h, err
+	}
+	if h.macs, err = a.store.Owners(ctx, macFolder); err != nil {
+		return h, err
+	}
+	if h.reservations, err = a.store.Reservations(ctx); err != nil {
+		return h, err
+	}
+	if h.references, err = a.store.AllReferences(ctx); err != nil {
+		return h, err
+	}
+	if h.claims, err = a.store.Claims(ctx); err != nil {
+		return h, err
+	}
+	names, err := a.secrets.List(ctx)
+	for _, name := range names {
+		if uid, ok := strings.CutPrefix(name, sshkeys.SecretName("")); ok {
+			h.keys = append(h.keys, uid)
+		}
+	}
+	return h, err
+}
+
+// addresses are grouped by network and owner; a whole pool of a network without a record
+// is one finding.
+func (o owners) addresses(h holdings) []Finding {
+	networks := map[string]string{}
+	var all []Finding
+	for _, p := range h.pools {
+		networks[p.UID] = manifest.Ref(manifest.KindNetwork, p.Name)
+		if !o.lives(p.UID) {
+			all = append(all, o.orphan(Finding{
+				ID: "pool/" + p.UID, Thing: ThingPool, UID: p.UID, Name: p.Name, Ref: networks[p.UID],
+				Object: "addresses of " + networks[p.UID],
+			}))
+		}
+	}
+	type key struct{ network, uid string }
+	groups := map[key][]string{}
+	for _, a := range h.addresses {
+		if uid := a.ServerUID(); !o.lives(uid) {
+			k := key{a.NetworkUID, uid}
+			groups[k] = append(groups[k], a.Prefix.Addr().String())
+		}
+	}
+	for k, addrs := range groups {
+		network := networks[k.network]
+		if network == "" {
+			network = "network " + k.network
+		}
+		all = append(all, o.orphan(Finding{
+			ID: "address/" + k.network + "/" + k.uid, Thing: ThingAddress, UID: k.uid, Name: k.network,
+			Object: "address " + some(addrs) + " of " + network,
+		}))
+	}
+	return sorted(all)
+}
+
+func (o owners) macs(h holdings) []Finding {
+	byUID := map[string][]string{}
+	for mac, owner := range h.macs {
+		uid, _, _ := strings.Cut(owner, "/")
+		if !o.lives(uid) {
+			byUID[uid] = append(byUID[uid], mac)
+		}
+	}
+	var all []Finding
+	for uid, macs := range byUID {
+		all = append(all, o.orphan(Finding{ID: "mac/" + uid, Thing: ThingMAC, UID: uid, Object: "MAC address " + some(macs)}))
+	}
+	return sorted(all)
+}
+
+func (o owners) reservations(h holdings) []Finding {
+	var all []Finding
+	for _, r := range h.reservations {
+		if !o.lives(r.UID) {
+			all = append(all, o.orphan(Finding{
+				ID: "reservation/" + r.UID, Thing: ThingReservation, UID: r.UID, Host: r.Host, Ref: r.Owner,
+				Object: "reservation of " + r.Owner + " on " + r.Host,
+			}))
+		}
+	}
+	return all
+}
+
+func (o owners) keys(h holdings) []Finding {
+	var all []Finding
+	for _, uid := range h.keys {
+		if !o.lives(uid) {
+			all = append(all, o.orphan(Finding{ID: "keys/" + uid, Thing: ThingKeys, UID: uid, Object: "login and host keys of server uid " + uid}))
+		}
+	}
+	return all
+}
+
+// attachments are volumes that say they belong to a server that is gone.
+func (o owners) attachments() []Finding {
+	var all []Finding
+	for _, rec := range o.records {
+		v := rec.Status.Volume
+		if v == nil || v.AttachedUID == "" || o.lives(v.AttachedUID) {
+			continue
+		}
+		all = append(all, o.orphan(Finding{
+			ID: "attachment/" + rec.Metadata.UID + "/" + v.AttachedUID, Thing: ThingAttachment, UID: v.AttachedUID, Name: rec.Metadata.Name,
+			Ref: v.AttachedTo, Object: "volume/" + rec.Metadata.Name, Problem: "attached to " + v.AttachedTo + ", which is gone",
+		}))
+	}
+	return sorted(all)
+}
+
+// references to networks on hosts that are known are their hosts' to look at: there they
+// go together with what stands for them.
+func (o owners) references(h holdings) []Finding {
+	var all []Finding
+	for _, r := range h.references {
+		if !o.lives(r.Owner) && !o.hosts[r.Host] {
+			all = append(all, o.orphan(Finding{
+				ID: "reference/" + r.NetworkUID + "/" + r.Host + "/" + r.Owner, Thing: ThingReference, UID: r.Owner, Host: r.Host, Name: r.NetworkUID,
+				Object: "use of " + o.network(r.NetworkUID) + " on " + r.Host,
+			}))
+		}
+	}
+	return all
+}
+
+// network names a network by its uid.
+func (o owners) network(uid string) string {
+	if ref := o.ref(uid); ref != "" {
+		return ref
+	}
+	return "network uid " + uid
+}
+
+// claims are those whose operation is not open. The operations are asked after the claims
+// were listed; one that begins again takes its claims again, which changes their revision.
+func (a *Control) claims(ctx context.Context, claims []etcdstate.Claimed) ([]Finding, error) {
+	var all []Finding
+	for _, c := range claims {
+		open, err := a.openWorkflow(ctx, c.WorkflowID)
+		if err != nil {
+			return nil, err
+		}
+		if open {
+			continue
+		}
+		all = append(all, Finding{
+			ID: fmt.Sprintf("claim/%s/%d", c.Key, c.Revision), Thing: ThingClaim, Name: c.Key, Revision: c.Revision,
+			Object: "claim of " + c.WorkflowID + " on " + c.Key, Ref: c.Key, Problem: "left behind: that operation has ended",
+		})
+	}
+	return all, nil
+}
+
+// some names a few of many.
+func some(names []string) string {
+	slices.Sort(names)
+	if len(names) <= shownMost {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMost], ", "), len(names)-shownMost)
+}
+
+func sorted(all []Finding) []Finding {
+	slices.SortFunc(all, func(a, b Finding) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+// ClearState releases what etcd holds for nobody. The records are read again: their
+// owners must still be gone.
+func (a *Control) ClearState(ctx context.Context, in ClearIn) (ClearOut, error) {
+	who, err := readOwners(ctx, a.store)
+	if err != nil {
+		return ClearOut{}, err
+	}
+	macs, err := a.store.Owners(ctx, macFolder)
+	if err != nil {
+		return ClearOut{}, err
+	}
+	return clearAll(in, func(f Finding) error {
+		if f.Thing != ThingClaim && who.lives(f.UID) {
+			return errLives
+		}
+		switch f.Thing {
+		case ThingAddress:
+			return a.pools.Release(ctx, f.Name, f.UID+"/")
+		case ThingPool:
+			return a.pools.Forget(ctx, f.UID)
+		case ThingMAC:
+			return a.disown(ctx, macs, f.UID)
+		case ThingReservation:
+			return a.store.Unreserve(ctx, f.UID)
+		case ThingKeys:
+			return a.secrets.Delete(ctx, sshkeys.SecretName(f.UID))
+		case ThingAttachment:
+			return a.detach(ctx, f)
+		case ThingReference:
+			_, err := a.store.DropReference(ctx, f.Name, f.Host, f.UID)
+			return err
+		case ThingClaim:
+			return a.store.DropClaim(ctx, etcdstate.Claimed{Key: f.Name, Revision: f.Revision})
+		}
+		return fmt.Errorf("%s cannot be released here", f.Thing)
+	}), nil
+}
+
+func (a *Control) disown(ctx context.Context, macs map[string]string, uid string) error {
+	for _, mac := range slices.Sorted(maps.Keys(macs)) {
+		if owner := macs[mac]; strings.HasPrefix(owner, uid+"/") {
+			if err := a.store.Disown(ctx, macFolder, owner, mac); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Control) detach(ctx context.Context, f Finding) error {
+	_, err := a.store.Update(ctx, manifest.KindVolume, f.Name, func(rec *manifest.Record) error {
+		v := rec.Status.Volume
+		if v == nil || v.AttachedUID != f.UID {
+			return errLives
+		}
+		free := *v
+		free.AttachedTo, free.AttachedUID = "", ""
+		rec.Status.Volume = &free
+		return nil
+	})
+	return err
+}
