@@ -31,6 +31,7 @@ type service struct {
 	Volumes     []string                     `yaml:"volumes"`
 	Ports       []string                     `yaml:"ports"`
 	Command     []string                     `yaml:"command"`
+	NetworkMode string                       `yaml:"network_mode"`
 	Healthcheck *healthcheck                 `yaml:"healthcheck"`
 }
 
@@ -132,6 +133,31 @@ func TestComposeEtcdIsOneClusterOfThree(t *testing.T) {
 	}
 }
 
+func TestComposeMemberOnItsOwnMachineIsLikeTheOthersAndAsksForCertificates(t *testing.T) {
+	base := decode(t, filepath.Join(root, "docker-compose.yml")).Services["etcd1"]
+	tls := decode(t, filepath.Join("compose", "tls.yml")).Services["etcd1"]
+	member := decode(t, filepath.Join("compose", "etcd-member.yml")).Services["etcd"]
+	require.Equal(t, base.Image, member.Image)
+	require.NotNil(t, member.Healthcheck)
+	require.Equal(t, "host", member.NetworkMode, "peers see each other's addresses")
+	for _, key := range []string{"ETCD_DATA_DIR", "ETCD_INITIAL_CLUSTER_TOKEN", "ETCD_AUTO_COMPACTION_MODE", "ETCD_AUTO_COMPACTION_RETENTION", "ETCD_QUOTA_BACKEND_BYTES"} {
+		require.Equal(t, base.Environment[key], member.Environment[key], key)
+	}
+	for _, key := range []string{"ETCD_CERT_FILE", "ETCD_KEY_FILE", "ETCD_TRUSTED_CA_FILE", "ETCD_CLIENT_CERT_AUTH", "ETCD_CLIENT_CERT_ALLOWED_HOSTNAME"} {
+		require.Equal(t, tls.Environment[key], member.Environment[key], key)
+	}
+	for _, key := range []string{"CERT_FILE", "KEY_FILE", "TRUSTED_CA_FILE", "CLIENT_CERT_AUTH"} {
+		require.Equal(t, tls.Environment["ETCD_"+key], member.Environment["ETCD_PEER_"+key], "peers as clients: %s", key)
+	}
+	require.Equal(t, "burrow-server", member.Environment["ETCD_PEER_CERT_ALLOWED_CN"])
+	for key, value := range member.Environment {
+		if strings.HasSuffix(key, "_URLS") {
+			require.True(t, strings.HasPrefix(value, "https://"), key)
+			require.NotContains(t, value, "http://", key)
+		}
+	}
+}
+
 func TestComposeWebUIIsReadOnlyAndTemporalIsTheVersionBuiltIn(t *testing.T) {
 	p := decode(t, filepath.Join(root, "docker-compose.yml"))
 	require.Equal(t, "true", p.Services["temporal-ui"].Environment["TEMPORAL_DISABLE_WRITE_ACTIONS"])
@@ -181,14 +207,15 @@ func TestComposeIsAcceptedByDocker(t *testing.T) {
 	if err != nil || exec.Command(docker, "compose", "version").Run() != nil {
 		t.Skip("docker compose is not installed here; the structure is checked by the other tests")
 	}
-	for _, files := range [][]string{{"docker-compose.yml"}, {"docker-compose.yml", "deploy/compose/tls.yml"}} {
+	for _, files := range [][]string{{"docker-compose.yml"}, {"docker-compose.yml", "deploy/compose/tls.yml"}, {"deploy/compose/etcd-member.yml"}} {
 		args := []string{"compose"}
 		for _, file := range files {
 			args = append(args, "--file", file)
 		}
 		check := exec.Command(docker, append(args, "config", "--quiet")...)
 		check.Dir = root
-		check.Env = append(os.Environ(), "POSTGRES_PASSWORD=x", "CERTIFICATES=/certificates")
+		check.Env = append(os.Environ(), "POSTGRES_PASSWORD=x", "CERTIFICATES=/certificates",
+			"ETCD_MEMBER=a", "ETCD_HOST=a.example.org", "ETCD_ADDRESS=192.0.2.1", "ETCD_CLUSTER=a=https://a.example.org:2380")
 		output, err := check.CombinedOutput()
 		require.NoError(t, err, string(output))
 	}

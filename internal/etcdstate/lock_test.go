@@ -3,6 +3,7 @@ package etcdstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,4 +87,78 @@ func TestWaiterThatGivesUpLeavesTheQueue(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, time.Since(begun), 2*time.Second)
 	held.Unlock(t.Context())
+}
+
+func TestWaiterBehindOneWhoGivesUpStillWaitsForTheHolder(t *testing.T) {
+	endpoint := devstacktest.Etcd(t)
+	a, b, c := openStore(t, endpoint, Options{}), openStore(t, endpoint, Options{}), openStore(t, endpoint, Options{})
+	queue := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			keys, err := a.KeysBelow(t.Context(), "locks/x")
+			return err == nil && len(keys) == n
+		}, patience, 10*time.Millisecond)
+	}
+	held, err := a.Lock(t.Context(), "x")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	gaveUp, got := make(chan error, 1), make(chan *Held, 1)
+	go func() {
+		_, err := b.Lock(ctx, "x")
+		gaveUp <- err
+	}()
+	queue(2)
+	go func() {
+		third, err := c.Lock(t.Context(), "x")
+		if err != nil {
+			t.Error(err)
+		}
+		got <- third
+	}()
+	queue(3)
+	cancel()
+	require.ErrorIs(t, <-gaveUp, context.Canceled)
+	queue(2)
+	for range 20 { // it has seen that one is gone, and may only wait for the other
+		resp, err := a.client.Txn(t.Context()).If(held.IsOwner()).Then(clientv3.OpPut("z", "a")).Commit()
+		require.NoError(t, err)
+		require.True(t, resp.Succeeded)
+		require.Empty(t, got)
+	}
+	held.Unlock(t.Context())
+	third := <-got
+	require.NotNil(t, third)
+	third.Unlock(t.Context())
+}
+
+// How etcd's mutex watches costs each change of holder 100 ms.
+func TestLockIsHandedOnAtOnce(t *testing.T) {
+	endpoint := devstacktest.Etcd(t)
+	stores := []*Store{openStore(t, endpoint, Options{}), openStore(t, endpoint, Options{})}
+	const holds, resync = 20, 100 * time.Millisecond
+	took := make(chan time.Duration, 2*holds)
+	var group errgroup.Group
+	for _, s := range stores {
+		group.Go(func() error {
+			for range holds {
+				begun := time.Now()
+				held, err := s.Lock(t.Context(), "x")
+				if err != nil {
+					return err
+				}
+				took <- time.Since(begun)
+				held.Unlock(t.Context())
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	close(took)
+	var all []time.Duration
+	for d := range took {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	require.Less(t, all[len(all)/2], resync/2, "the median, on a machine that may be busy")
 }
