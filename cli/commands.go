@@ -32,6 +32,7 @@ func commands() []*ucli.Command {
 		describeCommand(),
 		schemaCommand(),
 		imageCommand(),
+		secretCommand(),
 		// Servers
 		logsCommand(),
 		sshCommand(),

@@ -7,6 +7,7 @@ import (
 
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/keyring"
 	"burrow.dev/burrow/internal/sshkeys"
 	"burrow.dev/burrow/manifest"
 )
@@ -52,6 +53,27 @@ func eventType(t etcdstate.EventType) gateway.EventType {
 		return gateway.Synced
 	}
 	return gateway.Put
+}
+
+// secrets shows the gateway what may be done with people's secrets: everything but read them.
+type secrets struct{ all *etcdstate.Secrets }
+
+// Set implements gateway.Secrets.
+func (s secrets) Set(ctx context.Context, name string, value []byte, by string) (bool, error) {
+	return s.all.Users().Set(ctx, name, value, by)
+}
+
+// List implements gateway.Secrets.
+func (s secrets) List(ctx context.Context) ([]manifest.Secret, error) { return s.all.Users().List(ctx) }
+
+// Remove implements gateway.Secrets.
+func (s secrets) Remove(ctx context.Context, name string) error {
+	return s.all.Users().Remove(ctx, name)
+}
+
+// Rotate implements gateway.Secrets.
+func (s secrets) Rotate(ctx context.Context, r keyring.Rotation, say func(keyring.Step)) error {
+	return s.all.Rotate(ctx, r, say)
 }
 
 // serverKeys gives a server's management key at the moment of use.

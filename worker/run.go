@@ -16,6 +16,7 @@ import (
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/keyring"
 	"burrow.dev/burrow/internal/temporalclient"
 )
 
@@ -61,8 +62,9 @@ func Run(ctx context.Context, o Options) error {
 	group, running := errgroup.WithContext(ctx)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
-		Records: records{p.store}, Blobs: p.blobs, Log: o.Log,
+		Records: records{p.store}, Blobs: p.blobs, Secrets: secrets{p.secrets}, Log: o.Log,
 	}
+	group.Go(func() error { return p.secrets.Announce(running, o.Config.Host.Name) })
 	if slices.Contains(o.Roles, RoleHost) {
 		h, err := newHost(running, p)
 		if err != nil {
@@ -104,9 +106,11 @@ func connect(ctx context.Context, o Options) (*parts, func(), error) {
 		return fail(err)
 	}
 	closers = append(closers, func() { _ = p.store.Close() })
-	if p.secrets, err = etcdstate.OpenSecrets(p.store, o.Config.MasterKeyFile); err != nil {
+	ring, err := keyring.Open(dctx, keyring.Options{File: o.Config.MasterKeyFile, Command: o.Config.MasterKeyCommand, Log: o.Log})
+	if err != nil {
 		return fail(err)
 	}
+	p.secrets = etcdstate.OpenSecrets(p.store, ring)
 	if p.blobs, err = blob.Open(ctx, o.Config.Blobs); err != nil {
 		return fail(fmt.Errorf("blob store %s: %w", o.Config.Blobs, err))
 	}

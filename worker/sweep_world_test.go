@@ -37,6 +37,7 @@ import (
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/etcdstate/addresses"
+	"burrow.dev/burrow/internal/keyring"
 	"burrow.dev/burrow/internal/sshkeys"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
@@ -62,8 +63,9 @@ func newSweepWorld(t *testing.T) *sweepWorld {
 	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{devstacktest.Etcd(t)}}, etcdstate.Options{})
 	require.NoError(t, err)
 	w := &sweepWorld{t: t, store: store, pool: addresses.New(store, addresses.Options{Quarantine: -1})}
-	w.secrets, err = etcdstate.OpenSecrets(store, key)
+	ring, err := keyring.Open(t.Context(), keyring.Options{File: key})
 	require.NoError(t, err)
+	w.secrets = etcdstate.OpenSecrets(store, ring)
 	w.host = &fakeHost{w: w, things: map[string]string{}, blocks: map[string]chan struct{}{}, reached: make(chan string, 100)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	alive := make(chan struct{})

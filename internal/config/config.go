@@ -64,11 +64,16 @@ type Worker struct {
 	Gateway  Gateway  `json:"gateway"`
 	// Blobs is a gocloud.dev/blob URL: "file:///var/lib/burrow/blobs".
 	Blobs string `json:"blobs"`
-	// MasterKeyFile holds 32 random bytes, 0600; it encrypts secrets in etcd.
-	MasterKeyFile string `json:"masterKeyFile"`
-	DataDir       string `json:"dataDir"`
-	Host          Host   `json:"host"`
-	Keys          Keys   `json:"keys"`
+	// MasterKeyFile holds 32 random bytes, 0600; it encrypts secrets in etcd. A rotation puts
+	// the next key beside it, as <file>.<key id>.
+	MasterKeyFile string `json:"masterKeyFile,omitempty"`
+	// MasterKeyCommand prints the master keys instead, for a KMS: a program and its arguments,
+	// no shell. 32 bytes, or a line of 64 hex digits for each key; it has 15 s. Excludes
+	// MasterKeyFile.
+	MasterKeyCommand []string `json:"masterKeyCommand,omitempty"`
+	DataDir          string   `json:"dataDir"`
+	Host             Host     `json:"host"`
+	Keys             Keys     `json:"keys"`
 }
 
 // Keys says which servers login keys may come from.

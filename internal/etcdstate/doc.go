@@ -7,7 +7,8 @@
 //	               │  refs/    which server needs a network on which host
 //	               │  claims/  operations over several resources
 //	               │  alive/   one lease a host      reservations/ placements/
-//	               │  macs/    who owns a MAC        secrets/      AES-256-GCM
+//	               │  macs/    who owns a MAC        secrets/      AES-256-GCM; user/… are people's
+//	               │  masterkey, keyholders/         which master key encrypts, who has which
 //	               └─ locks/   order among processes; safety is always the Txn's
 //
 // Every write is a transaction that compares what it was computed from, by

@@ -3,6 +3,7 @@ package etcdstate
 import (
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,13 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain rotates the master key when it is started for that.
+func TestMain(m *testing.M) {
+	if asked := os.Getenv(rotateFor); asked != "" {
+		os.Exit(rotateAlone(asked))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait for something that happens by itself.
 const patience = 20 * time.Second

@@ -2,62 +2,59 @@ package etcdstate
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/keyring"
 )
 
 // secretName allows folders: "server-keys/<uid>".
 var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 
 // nextRestore is what to do about a secret that is gone or damaged.
-const nextRestore = "setting a secret is not supported yet; restore etcd from a copy that has it"
+const nextRestore = "one of yours: burrow secret set; a server's keys: restore etcd from a backup, or delete the server and apply it again"
 
-// Secrets are values that etcd holds encrypted: AES-256-GCM under the master key, with the
+// Secrets are values that etcd holds encrypted: AES-256-GCM under a master key, with the
 // secret's name as additional data, so that no value can be passed off under another name.
-// Only workers have the master key.
+// Only workers have the master keys. Which key encrypts is written in etcd (masterkey), and
+// every write compares that: none can happen under a key that a rotation has retired.
 type Secrets struct {
 	store *Store
-	aead  cipher.AEAD
-	keyID string
+	ring  *keyring.Ring
+
+	mu    sync.Mutex
+	known *keyState // as last read; a write that was based on an old one fails and reads again
 }
 
 // sealed is the value of secrets/<name>.
 type sealed struct {
-	// KeyID names the master key (a hash of it), so that a wrong one is told apart from damage.
+	// KeyID names the master key (a hash of it), so that a missing one is told apart from damage.
 	KeyID string `json:"keyId"`
 	Nonce []byte `json:"nonce"`
 	Data  []byte `json:"data"`
+	// Note is there on what people set.
+	Note *note `json:"note,omitempty"`
 }
 
-// OpenSecrets makes Secrets under the master key in a file of 32 bytes, 0600.
-func OpenSecrets(store *Store, masterKeyFile string) (*Secrets, error) {
-	key, err := readMasterKey(masterKeyFile)
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, errs.NewPermanent(masterKeyFile, "use master key", err, "")
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, errs.NewPermanent(masterKeyFile, "use master key", err, "")
-	}
-	id := sha256.Sum256(append([]byte("burrow master key id\x00"), key...))
-	return &Secrets{store: store, aead: aead, keyID: hex.EncodeToString(id[:8])}, nil
+// note says who set a secret, and when. It is not encrypted.
+type note struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
+
+// OpenSecrets makes Secrets under the master keys of a ring.
+func OpenSecrets(store *Store, ring *keyring.Ring) *Secrets {
+	return &Secrets{store: store, ring: ring}
 }
 
 // Get gives a secret in clear. Absent: errs.ErrNotFound, permanent.
@@ -73,34 +70,30 @@ func (s *Secrets) Get(ctx context.Context, name string) ([]byte, error) {
 	if len(resp.Kvs) == 0 {
 		return nil, errs.NewPermanent("secret "+name, "read", errs.ErrNotFound, nextRestore)
 	}
-	return s.open(name, resp.Kvs[0])
+	return s.open(ctx, name, resp.Kvs[0])
 }
 
 // Put writes a secret, whatever was there.
 func (s *Secrets) Put(ctx context.Context, name string, value []byte) error {
-	key, data, err := s.seal(name, value)
-	if err != nil {
-		return err
-	}
-	_, err = s.store.client.Put(ctx, key, data)
-	return Translate(ctx, "secret "+name, "write", err)
+	_, err := s.put(ctx, name, value, nil, nil)
+	return err
 }
 
 // PutIfAbsent writes a secret unless there is one, and gives the one that is there after,
 // in one transaction: of several callers all get the same.
 func (s *Secrets) PutIfAbsent(ctx context.Context, name string, value []byte) (stored []byte, err error) {
-	key, data, err := s.seal(name, value)
+	key, err := s.key(name)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.store.client.Txn(ctx).If(Absent(key)).Then(clientv3.OpPut(key, data)).Else(clientv3.OpGet(key)).Commit()
+	resp, err := s.put(ctx, name, value, nil, []clientv3.Cmp{Absent(key)}, clientv3.OpGet(key))
 	if err != nil {
-		return nil, Translate(ctx, "secret "+name, "write", err)
+		return nil, err
 	}
 	if resp.Succeeded {
 		return value, nil
 	}
-	return s.open(name, resp.Responses[0].GetResponseRange().Kvs[0])
+	return s.open(ctx, name, resp.Responses[1].GetResponseRange().Kvs[0])
 }
 
 // Delete removes a secret. None is success.
@@ -132,33 +125,83 @@ func (s *Secrets) key(name string) (string, error) {
 	return s.store.Key("secrets", name), nil
 }
 
-func (s *Secrets) seal(name string, value []byte) (key, data string, err error) {
-	if key, err = s.key(name); err != nil {
-		return "", "", err
+// put encrypts a value under the current master key and writes it, if cmps hold and that
+// key still is the current one. When only cmps fail, it gives the answer with Succeeded
+// false; the answers to otherwise begin at its second response.
+func (s *Secrets) put(ctx context.Context, name string, value []byte, n *note, cmps []clientv3.Cmp, otherwise ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	key, err := s.key(name)
+	if err != nil {
+		return nil, err
 	}
-	nonce := make([]byte, s.aead.NonceSize())
-	if _, err := rand.Read(nonce); err != nil {
-		return "", "", errs.NewTransient("secret "+name, "encrypt", err)
-	}
-	data, err = encode("secret "+name, sealed{KeyID: s.keyID, Nonce: nonce, Data: s.aead.Seal(nil, nonce, value, []byte(name))})
-	return key, data, err
+	var out *clientv3.TxnResponse
+	err = RetryConflict(ctx, "secret "+name, "write", func() (bool, error) {
+		state, err := s.state(ctx)
+		if err != nil {
+			return false, err
+		}
+		data, err := s.seal(ctx, state.Current, name, value, n)
+		if err != nil {
+			return false, err
+		}
+		resp, err := s.store.client.Txn(ctx).
+			If(append([]clientv3.Cmp{state.unchanged(s.stateKey())}, cmps...)...).
+			Then(clientv3.OpPut(key, data, clientv3.WithPrevKV())).
+			Else(append([]clientv3.Op{clientv3.OpGet(s.stateKey())}, otherwise...)...).Commit()
+		if err != nil {
+			return false, Translate(ctx, "secret "+name, "write", err)
+		}
+		if !resp.Succeeded {
+			now, err := decodeState(resp.Responses[0].GetResponseRange().Kvs)
+			if err != nil {
+				return false, err
+			}
+			if s.know(now); now == nil || now.revision != state.revision {
+				return false, nil
+			}
+		}
+		out = resp
+		return true, nil
+	})
+	return out, err
 }
 
-func (s *Secrets) open(name string, kv *mvccpb.KeyValue) ([]byte, error) {
-	var box sealed
-	if err := json.Unmarshal(kv.Value, &box); err != nil {
-		return nil, errs.NewOperator("secret "+name, "decode", errors.New("not an encrypted value"), nextRestore)
+// seal encrypts a value under a master key.
+func (s *Secrets) seal(ctx context.Context, keyID, name string, value []byte, n *note) (string, error) {
+	aead, err := s.masterKey(ctx, keyID, "secret "+name, "encrypt")
+	if err != nil {
+		return "", err
 	}
-	if box.KeyID != s.keyID {
-		return nil, errs.NewOperator("secret "+name, "decrypt", fmt.Errorf("it is encrypted under master key %s, this worker has %s", box.KeyID, s.keyID),
-			"give this worker the master key that the others have")
+	nonce := make([]byte, aead.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return "", errs.NewTransient("secret "+name, "encrypt", err)
 	}
-	if len(box.Nonce) != s.aead.NonceSize() {
+	return encode("secret "+name, sealed{KeyID: keyID, Nonce: nonce, Data: aead.Seal(nil, nonce, value, []byte(name)), Note: n})
+}
+
+func (s *Secrets) open(ctx context.Context, name string, kv *mvccpb.KeyValue) ([]byte, error) {
+	box, err := unpack(name, kv)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := s.masterKey(ctx, box.KeyID, "secret "+name, "decrypt")
+	if err != nil {
+		return nil, err
+	}
+	if len(box.Nonce) != aead.NonceSize() {
 		return nil, errs.NewOperator("secret "+name, "decrypt", errors.New("damaged"), nextRestore)
 	}
-	value, err := s.aead.Open(nil, box.Nonce, box.Data, []byte(name))
+	value, err := aead.Open(nil, box.Nonce, box.Data, []byte(name))
 	if err != nil {
 		return nil, errs.NewOperator("secret "+name, "decrypt", errors.New("damaged, or moved from another name"), nextRestore)
 	}
 	return value, nil
+}
+
+// unpack reads what a secret's key holds. Its error does not quote it.
+func unpack(name string, kv *mvccpb.KeyValue) (sealed, error) {
+	var box sealed
+	if err := json.Unmarshal(kv.Value, &box); err != nil {
+		return box, errs.NewOperator("secret "+name, "decode", errors.New("not an encrypted value"), nextRestore)
+	}
+	return box, nil
 }

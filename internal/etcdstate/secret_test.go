@@ -3,29 +3,46 @@ package etcdstate
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/keyring"
+	"burrow.dev/burrow/manifest"
 )
 
+// masterKey writes a master key and gives its file.
 func masterKey(t *testing.T, fill byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "master.key")
-	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte{fill}, masterKeySize), 0o600))
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte{fill}, keyring.KeySize), 0o600))
 	return path
+}
+
+func openRing(t *testing.T, file string) *keyring.Ring {
+	t.Helper()
+	ring, err := keyring.Open(t.Context(), keyring.Options{File: file, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	return ring
+}
+
+func openSecrets(t *testing.T, store *Store, fill byte) *Secrets {
+	t.Helper()
+	return OpenSecrets(store, openRing(t, masterKey(t, fill)))
 }
 
 func TestSecretsAreNeverInClear(t *testing.T) {
 	store := newTestStore(t)
-	s, err := OpenSecrets(store, masterKey(t, 1))
-	require.NoError(t, err)
+	s := openSecrets(t, store, 1)
 	ctx := t.Context()
 	clear := []byte("-----BEGIN OPENSSH PRIVATE KEY-----")
 	require.NoError(t, s.Put(ctx, "server-keys/u1", clear))
@@ -47,8 +64,7 @@ func TestSecretsAreNeverInClear(t *testing.T) {
 }
 
 func TestAllOfManyFirstWritersGetTheSameSecret(t *testing.T) {
-	s, err := OpenSecrets(newTestStore(t), masterKey(t, 1))
-	require.NoError(t, err)
+	s := openSecrets(t, newTestStore(t), 1)
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	var group errgroup.Group
@@ -67,8 +83,7 @@ func TestAllOfManyFirstWritersGetTheSameSecret(t *testing.T) {
 
 func TestMovedDamagedOrForeignSecretsAreRefusedWithoutTheirContent(t *testing.T) {
 	store := newTestStore(t)
-	s, err := OpenSecrets(store, masterKey(t, 1))
-	require.NoError(t, err)
+	s := openSecrets(t, store, 1)
 	ctx := t.Context()
 	require.NoError(t, s.Put(ctx, "a", []byte("hidden")))
 	raw, err := store.client.Get(ctx, store.Key("secrets", "a"))
@@ -83,31 +98,68 @@ func TestMovedDamagedOrForeignSecretsAreRefusedWithoutTheirContent(t *testing.T)
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hidden")
 
-	other, err := OpenSecrets(store, masterKey(t, 2))
-	require.NoError(t, err)
+	other := openSecrets(t, store, 2)
 	_, err = other.Get(ctx, "a")
 	require.ErrorContains(t, err, "master key")
 	require.Equal(t, errs.Operator, errs.ClassOf(err))
 }
 
 func TestSecretNames(t *testing.T) {
-	s, err := OpenSecrets(newTestStore(t), masterKey(t, 1))
-	require.NoError(t, err)
+	s := openSecrets(t, newTestStore(t), 1)
 	for _, name := range []string{"", "/a", "a/", "../a", "a//b", "a b", "a\n"} {
 		require.ErrorIs(t, s.Put(t.Context(), name, nil), errs.ErrInvalid, "%q", name)
 	}
 	require.NoError(t, s.Put(t.Context(), "db.root-password_1", nil))
 }
 
-func TestMasterKeyMustBePrivateAndWhole(t *testing.T) {
-	path := masterKey(t, 1)
-	require.NoError(t, os.Chmod(path, 0o640))
-	_, err := OpenSecrets(nil, path)
-	require.ErrorContains(t, err, "chmod 600")
-	require.NoError(t, os.Chmod(path, 0o600))
-	require.NoError(t, os.WriteFile(path, []byte("short"), 0o600))
-	_, err = OpenSecrets(nil, path)
-	require.ErrorContains(t, err, "5 bytes")
-	_, err = OpenSecrets(nil, path+".absent")
-	require.Error(t, err)
+func TestPeoplesSecretsAreApartFromBurrowsOwn(t *testing.T) {
+	s := openSecrets(t, newTestStore(t), 1)
+	ctx, users := t.Context(), s.Users()
+	require.NoError(t, s.Put(ctx, "server-keys/u1", []byte("private")))
+
+	created, err := users.Set(ctx, "root-pw", []byte("one"), "alice")
+	require.NoError(t, err)
+	require.True(t, created)
+	created, err = users.Set(ctx, "root-pw", []byte("two"), "bob")
+	require.NoError(t, err)
+	require.False(t, created)
+	value, err := users.Get(ctx, "root-pw")
+	require.NoError(t, err)
+	require.Equal(t, "two", string(value))
+
+	list, err := users.List(ctx)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "root-pw", list[0].Name)
+	require.Equal(t, "bob", list[0].SetBy)
+	require.WithinDuration(t, time.Now(), list[0].SetAt, time.Minute)
+	require.Equal(t, s.ring.First(), list[0].MasterKey)
+	require.True(t, list[0].Current)
+
+	for _, name := range []string{"server-keys/u1", "../server-keys/u1", "user/x", "", "a/b", "-x", "a\n", strings.Repeat("a", 129)} {
+		_, err := users.Set(ctx, name, []byte("x"), "mallory")
+		require.ErrorIs(t, err, errs.ErrInvalid, "%q", name)
+		_, err = users.Get(ctx, name)
+		require.ErrorIs(t, err, errs.ErrInvalid, "%q", name)
+		require.ErrorIs(t, users.Remove(ctx, name), errs.ErrInvalid, "%q", name)
+	}
+	kept, err := s.Get(ctx, "server-keys/u1")
+	require.NoError(t, err)
+	require.Equal(t, "private", string(kept))
+
+	require.NoError(t, users.Remove(ctx, "root-pw"))
+	require.ErrorIs(t, users.Remove(ctx, "root-pw"), errs.ErrNotFound)
+	_, err = users.Get(ctx, "root-pw")
+	require.EqualError(t, err, "secret root-pw: read: not found; set it: burrow secret set root-pw")
+}
+
+func TestSecretsHaveASize(t *testing.T) {
+	users := openSecrets(t, newTestStore(t), 1).Users()
+	by := strings.Repeat("\x01", 500) // escaped, the longest there is
+	_, err := users.Set(t.Context(), strings.Repeat("n", 128), bytes.Repeat([]byte{1}, manifest.MaxSecretBytes), by)
+	require.NoError(t, err)
+	_, err = users.Set(t.Context(), "x", bytes.Repeat([]byte{1}, manifest.MaxSecretBytes+1), "me")
+	require.ErrorContains(t, err, "at most 48128 are taken")
+	_, err = users.Set(t.Context(), "x", nil, "me")
+	require.ErrorContains(t, err, "it is empty")
 }

@@ -9,17 +9,19 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"burrow.dev/burrow/internal/keyring"
 	"burrow.dev/burrow/manifest"
 )
 
-// Deps is what a server answers from. Records and Blobs are required; a worker without
-// the host role leaves the others nil, and their calls say so.
+// Deps is what a server answers from. Records and Blobs are required, and every worker has
+// Secrets; a worker without the host role leaves the others nil, and their calls say so.
 type Deps struct {
 	Info Info
 	// Waiting gives Info.Waiting as it is now; nil: ready from the start.
 	Waiting  func() string
 	Records  Records
 	Blobs    Blobs
+	Secrets  Secrets
 	Dialer   Dialer
 	Keys     Keys
 	Consoles Consoles
@@ -74,6 +76,18 @@ type Blobs interface {
 	Put(ctx context.Context, key string, r io.Reader) error
 	// Intact reports whether the blob is there, whole.
 	Intact(ctx context.Context, key string) (bool, error)
+}
+
+// Secrets keeps what people set with `burrow secret`. Nothing here gives a value: those are
+// for the activities that use them.
+type Secrets interface {
+	// Set refuses bad names, and values that are empty or too large, as errs.ErrInvalid.
+	Set(ctx context.Context, name string, value []byte, by string) (created bool, err error)
+	List(ctx context.Context) ([]manifest.Secret, error)
+	// Remove gives errs.ErrNotFound for one that is not there.
+	Remove(ctx context.Context, name string) error
+	// Rotate changes the master key, and says each step.
+	Rotate(ctx context.Context, r keyring.Rotation, say func(keyring.Step)) error
 }
 
 // Dialer opens connections from inside a network's namespace on this host.

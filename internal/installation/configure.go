@@ -87,8 +87,10 @@ func Configure(ctx context.Context, folder Folder, settings Settings, accounts A
 	if len(renewed) > 0 {
 		c.Said = append(c.Said, "made certificates: "+strings.Join(renewed, ", "))
 	}
-	if err := pki.EnsureMasterKey(c.Worker.MasterKeyFile); err != nil {
-		return nil, err
+	if file := c.Worker.MasterKeyFile; file != "" {
+		if err := pki.EnsureMasterKey(file); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeJSON(folder.WorkerFile(), c.Worker, 0o600, -1); err != nil {
 		return nil, err
@@ -121,7 +123,9 @@ func (c *Configuration) fill(client config.Client, worker config.Worker) error {
 	fallback(&worker.Etcd.Prefix, config.DefaultPrefix)
 	fallback(&worker.Blobs, (&url.URL{Scheme: "file", Path: c.Folder.path("blobs")}).String())
 	worker.DataDir = string(c.Folder)
-	worker.MasterKeyFile = c.Folder.path("master.key")
+	if len(worker.MasterKeyCommand) == 0 {
+		worker.MasterKeyFile = c.Folder.path("master.key")
+	}
 	if worker.Host.Name == "" {
 		name, err := os.Hostname()
 		if err != nil {

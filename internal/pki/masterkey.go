@@ -2,7 +2,9 @@ package pki
 
 import (
 	"crypto/rand"
+	"errors"
 	"os"
+	"path/filepath"
 
 	"burrow.dev/burrow/internal/errs"
 )
@@ -27,5 +29,18 @@ func EnsureMasterKey(file string) error {
 	}
 	key := make([]byte, masterKeyBytes)
 	_, _ = rand.Read(key) // ends the process rather than give fewer bytes
-	return writeFile(file, key, 0o600)
+	return WriteMasterKey(file, key)
+}
+
+// WriteMasterKey puts a key into a file of mode 0600, on disk before it returns: what is
+// encrypted with it afterwards can be read again after a power cut.
+func WriteMasterKey(file string, key []byte) error {
+	if err := writeFile(file, key, 0o600); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

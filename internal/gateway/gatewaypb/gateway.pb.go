@@ -875,6 +875,967 @@ func (x *TunnelResponse) GetEof() bool {
 	return false
 }
 
+type SetSecretRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// Who asks, for the list.
+	By            string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSecretRequest) Reset() {
+	*x = SetSecretRequest{}
+	mi := &file_gateway_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSecretRequest) ProtoMessage() {}
+
+func (x *SetSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSecretRequest.ProtoReflect.Descriptor instead.
+func (*SetSecretRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SetSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetSecretRequest) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *SetSecretRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+type SetSecretResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// There was none of this name before.
+	Created       bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSecretResponse) Reset() {
+	*x = SetSecretResponse{}
+	mi := &file_gateway_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSecretResponse) ProtoMessage() {}
+
+func (x *SetSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSecretResponse.ProtoReflect.Descriptor instead.
+func (*SetSecretResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SetSecretResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+type ListSecretsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSecretsRequest) Reset() {
+	*x = ListSecretsRequest{}
+	mi := &file_gateway_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSecretsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSecretsRequest) ProtoMessage() {}
+
+func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
+func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{17}
+}
+
+type SecretInfo struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	SetAtUnixMs int64                  `protobuf:"varint,2,opt,name=set_at_unix_ms,json=setAtUnixMs,proto3" json:"set_at_unix_ms,omitempty"`
+	SetBy       string                 `protobuf:"bytes,3,opt,name=set_by,json=setBy,proto3" json:"set_by,omitempty"`
+	// The master key it is encrypted under, and whether that is the one in use.
+	KeyId         string `protobuf:"bytes,4,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	Current       bool   `protobuf:"varint,5,opt,name=current,proto3" json:"current,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SecretInfo) Reset() {
+	*x = SecretInfo{}
+	mi := &file_gateway_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SecretInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SecretInfo) ProtoMessage() {}
+
+func (x *SecretInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SecretInfo.ProtoReflect.Descriptor instead.
+func (*SecretInfo) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SecretInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SecretInfo) GetSetAtUnixMs() int64 {
+	if x != nil {
+		return x.SetAtUnixMs
+	}
+	return 0
+}
+
+func (x *SecretInfo) GetSetBy() string {
+	if x != nil {
+		return x.SetBy
+	}
+	return ""
+}
+
+func (x *SecretInfo) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *SecretInfo) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
+}
+
+type RemoveSecretRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSecretRequest) Reset() {
+	*x = RemoveSecretRequest{}
+	mi := &file_gateway_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSecretRequest) ProtoMessage() {}
+
+func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSecretRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSecretRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RemoveSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveSecretResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSecretResponse) Reset() {
+	*x = RemoveSecretResponse{}
+	mi := &file_gateway_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSecretResponse) ProtoMessage() {}
+
+func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSecretResponse.ProtoReflect.Descriptor instead.
+func (*RemoveSecretResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{20}
+}
+
+type RotateKeyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	By    string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
+	// Hosts whose worker may be down.
+	Without       []string `protobuf:"bytes,2,rep,name=without,proto3" json:"without,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeyRequest) Reset() {
+	*x = RotateKeyRequest{}
+	mi := &file_gateway_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeyRequest) ProtoMessage() {}
+
+func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
+func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RotateKeyRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *RotateKeyRequest) GetWithout() []string {
+	if x != nil {
+		return x.Without
+	}
+	return nil
+}
+
+type RotateKeyEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "resumes", "chosen", "waits", "switched", "encrypts", "done".
+	Phase string `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
+	KeyId string `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	// Where the answering worker has the key.
+	Place string `protobuf:"bytes,3,opt,name=place,proto3" json:"place,omitempty"`
+	// Those that are waited for.
+	Hosts         []string `protobuf:"bytes,4,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Done          int64    `protobuf:"varint,5,opt,name=done,proto3" json:"done,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeyEvent) Reset() {
+	*x = RotateKeyEvent{}
+	mi := &file_gateway_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeyEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeyEvent) ProtoMessage() {}
+
+func (x *RotateKeyEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeyEvent.ProtoReflect.Descriptor instead.
+func (*RotateKeyEvent) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RotateKeyEvent) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *RotateKeyEvent) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *RotateKeyEvent) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *RotateKeyEvent) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *RotateKeyEvent) GetDone() int64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+type ListAddressesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAddressesRequest) Reset() {
+	*x = ListAddressesRequest{}
+	mi := &file_gateway_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAddressesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAddressesRequest) ProtoMessage() {}
+
+func (x *ListAddressesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAddressesRequest.ProtoReflect.Descriptor instead.
+func (*ListAddressesRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListAddressesRequest) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+type AddressEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first message has the totals, each one after it an address or a range.
+	Usage         *AddressUsage `protobuf:"bytes,1,opt,name=usage,proto3" json:"usage,omitempty"`
+	Address       *Address      `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddressEvent) Reset() {
+	*x = AddressEvent{}
+	mi := &file_gateway_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddressEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddressEvent) ProtoMessage() {}
+
+func (x *AddressEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddressEvent.ProtoReflect.Descriptor instead.
+func (*AddressEvent) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *AddressEvent) GetUsage() *AddressUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *AddressEvent) GetAddress() *Address {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+type AddressUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subnets       []*SubnetUsage         `protobuf:"bytes,1,rep,name=subnets,proto3" json:"subnets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddressUsage) Reset() {
+	*x = AddressUsage{}
+	mi := &file_gateway_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddressUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddressUsage) ProtoMessage() {}
+
+func (x *AddressUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddressUsage.ProtoReflect.Descriptor instead.
+func (*AddressUsage) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AddressUsage) GetSubnets() []*SubnetUsage {
+	if x != nil {
+		return x.Subnets
+	}
+	return nil
+}
+
+// Counts are decimal, or words: an IPv6 subnet has more than a number holds.
+type SubnetUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subnet        string                 `protobuf:"bytes,1,opt,name=subnet,proto3" json:"subnet,omitempty"`
+	Size          string                 `protobuf:"bytes,2,opt,name=size,proto3" json:"size,omitempty"`
+	Used          string                 `protobuf:"bytes,3,opt,name=used,proto3" json:"used,omitempty"`
+	Reserved      string                 `protobuf:"bytes,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Quarantined   string                 `protobuf:"bytes,5,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
+	Free          string                 `protobuf:"bytes,6,opt,name=free,proto3" json:"free,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubnetUsage) Reset() {
+	*x = SubnetUsage{}
+	mi := &file_gateway_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubnetUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubnetUsage) ProtoMessage() {}
+
+func (x *SubnetUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubnetUsage.ProtoReflect.Descriptor instead.
+func (*SubnetUsage) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SubnetUsage) GetSubnet() string {
+	if x != nil {
+		return x.Subnet
+	}
+	return ""
+}
+
+func (x *SubnetUsage) GetSize() string {
+	if x != nil {
+		return x.Size
+	}
+	return ""
+}
+
+func (x *SubnetUsage) GetUsed() string {
+	if x != nil {
+		return x.Used
+	}
+	return ""
+}
+
+func (x *SubnetUsage) GetReserved() string {
+	if x != nil {
+		return x.Reserved
+	}
+	return ""
+}
+
+func (x *SubnetUsage) GetQuarantined() string {
+	if x != nil {
+		return x.Quarantined
+	}
+	return ""
+}
+
+func (x *SubnetUsage) GetFree() string {
+	if x != nil {
+		return x.Free
+	}
+	return ""
+}
+
+type Address struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	First string                 `protobuf:"bytes,1,opt,name=first,proto3" json:"first,omitempty"`
+	// The same as first but for a reserved range.
+	Last string `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
+	// "used", "reserved", "quarantined".
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// "server/db eth0", "gateway", who reserved it; of quarantine, who had it.
+	Owner       string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	SinceUnixMs int64  `protobuf:"varint,5,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	// When quarantine ends; 0 otherwise.
+	UntilUnixMs   int64  `protobuf:"varint,6,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"`
+	Comment       string `protobuf:"bytes,7,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Address) Reset() {
+	*x = Address{}
+	mi := &file_gateway_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Address) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Address) ProtoMessage() {}
+
+func (x *Address) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Address.ProtoReflect.Descriptor instead.
+func (*Address) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Address) GetFirst() string {
+	if x != nil {
+		return x.First
+	}
+	return ""
+}
+
+func (x *Address) GetLast() string {
+	if x != nil {
+		return x.Last
+	}
+	return ""
+}
+
+func (x *Address) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Address) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Address) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Address) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
+func (x *Address) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+type ReserveAddressesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	First         string                 `protobuf:"bytes,2,opt,name=first,proto3" json:"first,omitempty"`
+	Last          string                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`
+	Comment       string                 `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveAddressesRequest) Reset() {
+	*x = ReserveAddressesRequest{}
+	mi := &file_gateway_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveAddressesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveAddressesRequest) ProtoMessage() {}
+
+func (x *ReserveAddressesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveAddressesRequest.ProtoReflect.Descriptor instead.
+func (*ReserveAddressesRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ReserveAddressesRequest) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *ReserveAddressesRequest) GetFirst() string {
+	if x != nil {
+		return x.First
+	}
+	return ""
+}
+
+func (x *ReserveAddressesRequest) GetLast() string {
+	if x != nil {
+		return x.Last
+	}
+	return ""
+}
+
+func (x *ReserveAddressesRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *ReserveAddressesRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+type ReserveAddressesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveAddressesResponse) Reset() {
+	*x = ReserveAddressesResponse{}
+	mi := &file_gateway_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveAddressesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveAddressesResponse) ProtoMessage() {}
+
+func (x *ReserveAddressesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveAddressesResponse.ProtoReflect.Descriptor instead.
+func (*ReserveAddressesResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{29}
+}
+
+type UnreserveAddressesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	First         string                 `protobuf:"bytes,2,opt,name=first,proto3" json:"first,omitempty"`
+	Last          string                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnreserveAddressesRequest) Reset() {
+	*x = UnreserveAddressesRequest{}
+	mi := &file_gateway_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnreserveAddressesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnreserveAddressesRequest) ProtoMessage() {}
+
+func (x *UnreserveAddressesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnreserveAddressesRequest.ProtoReflect.Descriptor instead.
+func (*UnreserveAddressesRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *UnreserveAddressesRequest) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *UnreserveAddressesRequest) GetFirst() string {
+	if x != nil {
+		return x.First
+	}
+	return ""
+}
+
+func (x *UnreserveAddressesRequest) GetLast() string {
+	if x != nil {
+		return x.Last
+	}
+	return ""
+}
+
+type UnreserveAddressesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnreserveAddressesResponse) Reset() {
+	*x = UnreserveAddressesResponse{}
+	mi := &file_gateway_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnreserveAddressesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnreserveAddressesResponse) ProtoMessage() {}
+
+func (x *UnreserveAddressesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnreserveAddressesResponse.ProtoReflect.Descriptor instead.
+func (*UnreserveAddressesResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{31}
+}
+
 var File_gateway_proto protoreflect.FileDescriptor
 
 const file_gateway_proto_rawDesc = "" +
@@ -930,7 +1891,67 @@ const file_gateway_proto_rawDesc = "" +
 	"\x06opened\x18\x01 \x01(\bR\x06opened\x12\x16\n" +
 	"\x06remote\x18\x02 \x01(\tR\x06remote\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03eof\x18\x04 \x01(\bR\x03eof2\xc2\x06\n" +
+	"\x03eof\x18\x04 \x01(\bR\x03eof\"L\n" +
+	"\x10SetSecretRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"-\n" +
+	"\x11SetSecretResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\"\x14\n" +
+	"\x12ListSecretsRequest\"\x8d\x01\n" +
+	"\n" +
+	"SecretInfo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\x0eset_at_unix_ms\x18\x02 \x01(\x03R\vsetAtUnixMs\x12\x15\n" +
+	"\x06set_by\x18\x03 \x01(\tR\x05setBy\x12\x15\n" +
+	"\x06key_id\x18\x04 \x01(\tR\x05keyId\x12\x18\n" +
+	"\acurrent\x18\x05 \x01(\bR\acurrent\")\n" +
+	"\x13RemoveSecretRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
+	"\x14RemoveSecretResponse\"<\n" +
+	"\x10RotateKeyRequest\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\x12\x18\n" +
+	"\awithout\x18\x02 \x03(\tR\awithout\"}\n" +
+	"\x0eRotateKeyEvent\x12\x14\n" +
+	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x15\n" +
+	"\x06key_id\x18\x02 \x01(\tR\x05keyId\x12\x14\n" +
+	"\x05place\x18\x03 \x01(\tR\x05place\x12\x14\n" +
+	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12\x12\n" +
+	"\x04done\x18\x05 \x01(\x03R\x04done\"0\n" +
+	"\x14ListAddressesRequest\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\"{\n" +
+	"\fAddressEvent\x125\n" +
+	"\x05usage\x18\x01 \x01(\v2\x1f.burrow.gateway.v1.AddressUsageR\x05usage\x124\n" +
+	"\aaddress\x18\x02 \x01(\v2\x1a.burrow.gateway.v1.AddressR\aaddress\"H\n" +
+	"\fAddressUsage\x128\n" +
+	"\asubnets\x18\x01 \x03(\v2\x1e.burrow.gateway.v1.SubnetUsageR\asubnets\"\x9f\x01\n" +
+	"\vSubnetUsage\x12\x16\n" +
+	"\x06subnet\x18\x01 \x01(\tR\x06subnet\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\tR\x04size\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\tR\x04used\x12\x1a\n" +
+	"\breserved\x18\x04 \x01(\tR\breserved\x12 \n" +
+	"\vquarantined\x18\x05 \x01(\tR\vquarantined\x12\x12\n" +
+	"\x04free\x18\x06 \x01(\tR\x04free\"\xc1\x01\n" +
+	"\aAddress\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\tR\x05first\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\tR\x04last\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\tR\x05owner\x12\"\n" +
+	"\rsince_unix_ms\x18\x05 \x01(\x03R\vsinceUnixMs\x12\"\n" +
+	"\runtil_unix_ms\x18\x06 \x01(\x03R\vuntilUnixMs\x12\x18\n" +
+	"\acomment\x18\a \x01(\tR\acomment\"\x87\x01\n" +
+	"\x17ReserveAddressesRequest\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\tR\x05first\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\tR\x04last\x12\x18\n" +
+	"\acomment\x18\x04 \x01(\tR\acomment\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"\x1a\n" +
+	"\x18ReserveAddressesResponse\"_\n" +
+	"\x19UnreserveAddressesRequest\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\tR\x05first\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\tR\x04last\"\x1c\n" +
+	"\x1aUnreserveAddressesResponse2\xe6\v\n" +
 	"\aGateway\x12G\n" +
 	"\x04Info\x12\x1e.burrow.gateway.v1.InfoRequest\x1a\x1f.burrow.gateway.v1.InfoResponse\x12K\n" +
 	"\tGetRecord\x12#.burrow.gateway.v1.GetRecordRequest\x1a\x19.burrow.gateway.v1.Record\x12Q\n" +
@@ -941,7 +1962,14 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04Logs\x12\x1e.burrow.gateway.v1.LogsRequest\x1a\x18.burrow.gateway.v1.Chunk0\x01\x12R\n" +
 	"\aConsole\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01\x12O\n" +
 	"\x04Dial\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01\x12P\n" +
-	"\x05Agent\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01B.Z,burrow.dev/burrow/internal/gateway/gatewaypbb\x06proto3"
+	"\x05Agent\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01\x12V\n" +
+	"\tSetSecret\x12#.burrow.gateway.v1.SetSecretRequest\x1a$.burrow.gateway.v1.SetSecretResponse\x12U\n" +
+	"\vListSecrets\x12%.burrow.gateway.v1.ListSecretsRequest\x1a\x1d.burrow.gateway.v1.SecretInfo0\x01\x12_\n" +
+	"\fRemoveSecret\x12&.burrow.gateway.v1.RemoveSecretRequest\x1a'.burrow.gateway.v1.RemoveSecretResponse\x12U\n" +
+	"\tRotateKey\x12#.burrow.gateway.v1.RotateKeyRequest\x1a!.burrow.gateway.v1.RotateKeyEvent0\x01\x12[\n" +
+	"\rListAddresses\x12'.burrow.gateway.v1.ListAddressesRequest\x1a\x1f.burrow.gateway.v1.AddressEvent0\x01\x12k\n" +
+	"\x10ReserveAddresses\x12*.burrow.gateway.v1.ReserveAddressesRequest\x1a+.burrow.gateway.v1.ReserveAddressesResponse\x12q\n" +
+	"\x12UnreserveAddresses\x12,.burrow.gateway.v1.UnreserveAddressesRequest\x1a-.burrow.gateway.v1.UnreserveAddressesResponseB.Z,burrow.dev/burrow/internal/gateway/gatewaypbb\x06proto3"
 
 var (
 	file_gateway_proto_rawDescOnce sync.Once
@@ -956,53 +1984,87 @@ func file_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_gateway_proto_goTypes = []any{
-	(RecordEvent_Type)(0),        // 0: burrow.gateway.v1.RecordEvent.Type
-	(*InfoRequest)(nil),          // 1: burrow.gateway.v1.InfoRequest
-	(*InfoResponse)(nil),         // 2: burrow.gateway.v1.InfoResponse
-	(*GetRecordRequest)(nil),     // 3: burrow.gateway.v1.GetRecordRequest
-	(*ListRecordsRequest)(nil),   // 4: burrow.gateway.v1.ListRecordsRequest
-	(*WatchRecordsRequest)(nil),  // 5: burrow.gateway.v1.WatchRecordsRequest
-	(*Record)(nil),               // 6: burrow.gateway.v1.Record
-	(*RecordEvent)(nil),          // 7: burrow.gateway.v1.RecordEvent
-	(*HasBundleRequest)(nil),     // 8: burrow.gateway.v1.HasBundleRequest
-	(*HasBundleResponse)(nil),    // 9: burrow.gateway.v1.HasBundleResponse
-	(*UploadBundleRequest)(nil),  // 10: burrow.gateway.v1.UploadBundleRequest
-	(*UploadBundleResponse)(nil), // 11: burrow.gateway.v1.UploadBundleResponse
-	(*LogsRequest)(nil),          // 12: burrow.gateway.v1.LogsRequest
-	(*Chunk)(nil),                // 13: burrow.gateway.v1.Chunk
-	(*TunnelRequest)(nil),        // 14: burrow.gateway.v1.TunnelRequest
-	(*TunnelResponse)(nil),       // 15: burrow.gateway.v1.TunnelResponse
+	(RecordEvent_Type)(0),              // 0: burrow.gateway.v1.RecordEvent.Type
+	(*InfoRequest)(nil),                // 1: burrow.gateway.v1.InfoRequest
+	(*InfoResponse)(nil),               // 2: burrow.gateway.v1.InfoResponse
+	(*GetRecordRequest)(nil),           // 3: burrow.gateway.v1.GetRecordRequest
+	(*ListRecordsRequest)(nil),         // 4: burrow.gateway.v1.ListRecordsRequest
+	(*WatchRecordsRequest)(nil),        // 5: burrow.gateway.v1.WatchRecordsRequest
+	(*Record)(nil),                     // 6: burrow.gateway.v1.Record
+	(*RecordEvent)(nil),                // 7: burrow.gateway.v1.RecordEvent
+	(*HasBundleRequest)(nil),           // 8: burrow.gateway.v1.HasBundleRequest
+	(*HasBundleResponse)(nil),          // 9: burrow.gateway.v1.HasBundleResponse
+	(*UploadBundleRequest)(nil),        // 10: burrow.gateway.v1.UploadBundleRequest
+	(*UploadBundleResponse)(nil),       // 11: burrow.gateway.v1.UploadBundleResponse
+	(*LogsRequest)(nil),                // 12: burrow.gateway.v1.LogsRequest
+	(*Chunk)(nil),                      // 13: burrow.gateway.v1.Chunk
+	(*TunnelRequest)(nil),              // 14: burrow.gateway.v1.TunnelRequest
+	(*TunnelResponse)(nil),             // 15: burrow.gateway.v1.TunnelResponse
+	(*SetSecretRequest)(nil),           // 16: burrow.gateway.v1.SetSecretRequest
+	(*SetSecretResponse)(nil),          // 17: burrow.gateway.v1.SetSecretResponse
+	(*ListSecretsRequest)(nil),         // 18: burrow.gateway.v1.ListSecretsRequest
+	(*SecretInfo)(nil),                 // 19: burrow.gateway.v1.SecretInfo
+	(*RemoveSecretRequest)(nil),        // 20: burrow.gateway.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),       // 21: burrow.gateway.v1.RemoveSecretResponse
+	(*RotateKeyRequest)(nil),           // 22: burrow.gateway.v1.RotateKeyRequest
+	(*RotateKeyEvent)(nil),             // 23: burrow.gateway.v1.RotateKeyEvent
+	(*ListAddressesRequest)(nil),       // 24: burrow.gateway.v1.ListAddressesRequest
+	(*AddressEvent)(nil),               // 25: burrow.gateway.v1.AddressEvent
+	(*AddressUsage)(nil),               // 26: burrow.gateway.v1.AddressUsage
+	(*SubnetUsage)(nil),                // 27: burrow.gateway.v1.SubnetUsage
+	(*Address)(nil),                    // 28: burrow.gateway.v1.Address
+	(*ReserveAddressesRequest)(nil),    // 29: burrow.gateway.v1.ReserveAddressesRequest
+	(*ReserveAddressesResponse)(nil),   // 30: burrow.gateway.v1.ReserveAddressesResponse
+	(*UnreserveAddressesRequest)(nil),  // 31: burrow.gateway.v1.UnreserveAddressesRequest
+	(*UnreserveAddressesResponse)(nil), // 32: burrow.gateway.v1.UnreserveAddressesResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	0,  // 0: burrow.gateway.v1.RecordEvent.type:type_name -> burrow.gateway.v1.RecordEvent.Type
 	6,  // 1: burrow.gateway.v1.RecordEvent.record:type_name -> burrow.gateway.v1.Record
-	1,  // 2: burrow.gateway.v1.Gateway.Info:input_type -> burrow.gateway.v1.InfoRequest
-	3,  // 3: burrow.gateway.v1.Gateway.GetRecord:input_type -> burrow.gateway.v1.GetRecordRequest
-	4,  // 4: burrow.gateway.v1.Gateway.ListRecords:input_type -> burrow.gateway.v1.ListRecordsRequest
-	5,  // 5: burrow.gateway.v1.Gateway.WatchRecords:input_type -> burrow.gateway.v1.WatchRecordsRequest
-	8,  // 6: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
-	10, // 7: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
-	12, // 8: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
-	14, // 9: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
-	14, // 10: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
-	14, // 11: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
-	2,  // 12: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
-	6,  // 13: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
-	6,  // 14: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
-	7,  // 15: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
-	9,  // 16: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
-	11, // 17: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
-	13, // 18: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
-	15, // 19: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
-	15, // 20: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
-	15, // 21: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
-	12, // [12:22] is the sub-list for method output_type
-	2,  // [2:12] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	26, // 2: burrow.gateway.v1.AddressEvent.usage:type_name -> burrow.gateway.v1.AddressUsage
+	28, // 3: burrow.gateway.v1.AddressEvent.address:type_name -> burrow.gateway.v1.Address
+	27, // 4: burrow.gateway.v1.AddressUsage.subnets:type_name -> burrow.gateway.v1.SubnetUsage
+	1,  // 5: burrow.gateway.v1.Gateway.Info:input_type -> burrow.gateway.v1.InfoRequest
+	3,  // 6: burrow.gateway.v1.Gateway.GetRecord:input_type -> burrow.gateway.v1.GetRecordRequest
+	4,  // 7: burrow.gateway.v1.Gateway.ListRecords:input_type -> burrow.gateway.v1.ListRecordsRequest
+	5,  // 8: burrow.gateway.v1.Gateway.WatchRecords:input_type -> burrow.gateway.v1.WatchRecordsRequest
+	8,  // 9: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
+	10, // 10: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
+	12, // 11: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
+	14, // 12: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
+	14, // 13: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
+	14, // 14: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
+	16, // 15: burrow.gateway.v1.Gateway.SetSecret:input_type -> burrow.gateway.v1.SetSecretRequest
+	18, // 16: burrow.gateway.v1.Gateway.ListSecrets:input_type -> burrow.gateway.v1.ListSecretsRequest
+	20, // 17: burrow.gateway.v1.Gateway.RemoveSecret:input_type -> burrow.gateway.v1.RemoveSecretRequest
+	22, // 18: burrow.gateway.v1.Gateway.RotateKey:input_type -> burrow.gateway.v1.RotateKeyRequest
+	24, // 19: burrow.gateway.v1.Gateway.ListAddresses:input_type -> burrow.gateway.v1.ListAddressesRequest
+	29, // 20: burrow.gateway.v1.Gateway.ReserveAddresses:input_type -> burrow.gateway.v1.ReserveAddressesRequest
+	31, // 21: burrow.gateway.v1.Gateway.UnreserveAddresses:input_type -> burrow.gateway.v1.UnreserveAddressesRequest
+	2,  // 22: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
+	6,  // 23: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
+	6,  // 24: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
+	7,  // 25: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
+	9,  // 26: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
+	11, // 27: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
+	13, // 28: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
+	15, // 29: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
+	15, // 30: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
+	15, // 31: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
+	17, // 32: burrow.gateway.v1.Gateway.SetSecret:output_type -> burrow.gateway.v1.SetSecretResponse
+	19, // 33: burrow.gateway.v1.Gateway.ListSecrets:output_type -> burrow.gateway.v1.SecretInfo
+	21, // 34: burrow.gateway.v1.Gateway.RemoveSecret:output_type -> burrow.gateway.v1.RemoveSecretResponse
+	23, // 35: burrow.gateway.v1.Gateway.RotateKey:output_type -> burrow.gateway.v1.RotateKeyEvent
+	25, // 36: burrow.gateway.v1.Gateway.ListAddresses:output_type -> burrow.gateway.v1.AddressEvent
+	30, // 37: burrow.gateway.v1.Gateway.ReserveAddresses:output_type -> burrow.gateway.v1.ReserveAddressesResponse
+	32, // 38: burrow.gateway.v1.Gateway.UnreserveAddresses:output_type -> burrow.gateway.v1.UnreserveAddressesResponse
+	22, // [22:39] is the sub-list for method output_type
+	5,  // [5:22] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -1016,7 +2078,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

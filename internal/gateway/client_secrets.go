@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"burrow.dev/burrow/internal/gateway/gatewaypb"
+	"burrow.dev/burrow/internal/keyring"
+	"burrow.dev/burrow/manifest"
+)
+
+// SetSecret stores a secret and reports whether it is new.
+func (c *Client) SetSecret(ctx context.Context, name string, value []byte, by string) (created bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.rpc.SetSecret(ctx, &gatewaypb.SetSecretRequest{Name: name, Value: value, By: by})
+	if err != nil {
+		return false, c.failed(err, "set a secret")
+	}
+	return resp.GetCreated(), nil
+}
+
+// ListSecrets gives what is known of the secrets that people set, by name.
+func (c *Client) ListSecrets(ctx context.Context) ([]manifest.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stream, err := c.rpc.ListSecrets(ctx, &gatewaypb.ListSecretsRequest{})
+	if err != nil {
+		return nil, c.failed(err, "list secrets")
+	}
+	var all []manifest.Secret
+	for {
+		one, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, c.failed(err, "list secrets")
+		}
+		all = append(all, manifest.Secret{
+			Name: one.GetName(), SetAt: fromUnixMs(one.GetSetAtUnixMs()), SetBy: one.GetSetBy(),
+			MasterKey: one.GetKeyId(), Current: one.GetCurrent(),
+		})
+	}
+}
+
+// RemoveSecret deletes a secret; errs.ErrNotFound when there is none. One that a record
+// refers to is refused, and the error names the record.
+func (c *Client) RemoveSecret(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := c.rpc.RemoveSecret(ctx, &gatewaypb.RemoveSecretRequest{Name: name})
+	return c.failed(err, "remove a secret")
+}
+
+// RotateKey changes the master key and calls say for each step. It may take as long as
+// there are secrets; ending ctx interrupts it, and the next one goes on from there.
+func (c *Client) RotateKey(ctx context.Context, r keyring.Rotation, say func(keyring.Step)) error {
+	stream, err := c.rpc.RotateKey(ctx, &gatewaypb.RotateKeyRequest{By: r.By, Without: r.Without})
+	if err != nil {
+		return c.failed(err, "rotate the master key")
+	}
+	for {
+		step, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return c.failed(err, "rotate the master key")
+		}
+		say(keyring.Step{
+			Phase: keyring.Phase(step.GetPhase()), KeyID: step.GetKeyId(), Place: step.GetPlace(),
+			Hosts: step.GetHosts(), Done: int(step.GetDone()),
+		})
+	}
+}
+
+// unixMs is a time on the wire; 0 is none.
+func unixMs(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromUnixMs(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
