@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
 
+	"github.com/go-crypt/crypt/algorithm"
 	"github.com/go-crypt/crypt/algorithm/shacrypt"
 	"golang.org/x/crypto/ssh"
 )
@@ -152,10 +154,14 @@ func (d *decoder) rootPassword(text string) string {
 	switch {
 	case text == "" || !d.doc.sound(path):
 		return ""
-	case strings.HasPrefix(text, "secret:"):
-		d.complainCut(path, -1, "secret:NAME is not supported yet", "write the output of `mkpasswd -m sha-512`")
-		return ""
-	case cryptPattern.MatchString(text):
+	case strings.HasPrefix(text, SecretPrefix):
+		name, _ := SecretName(text)
+		if err := CheckSecretName(name); err != nil { // what is after it may be a password
+			d.complainCut(path, -1, "names no secret: "+err.Error(), "write secret:NAME, and set it: burrow secret set NAME")
+			return ""
+		}
+		return text
+	case IsCryptHash(text):
 		return text
 	case strings.HasPrefix(text, "$"):
 		d.complainCut(path, -1, "looks like a password hash, but of no method that is known", "make one with `mkpasswd -m sha-512`")
@@ -164,11 +170,11 @@ func (d *decoder) rootPassword(text string) string {
 	where := d.doc.where(path)
 	d.out.warn(d.name, issue{
 		at: where.at, path: where.path, cut: -1, message: "is in clear text; its hash is used",
-		next: "write the output of `mkpasswd -m sha-512`",
+		next: "`burrow secret set NAME`, and write secret:NAME; or write the output of `mkpasswd -m sha-512`",
 	})
 	hash, err := d.hash(text)
 	if err != nil {
-		d.complainCut(path, -1, "could not be hashed", "write the output of `mkpasswd -m sha-512`")
+		d.complainCut(path, -1, "could not be hashed: "+err.Error(), "write the output of `mkpasswd -m sha-512`")
 	}
 	return hash
 }
@@ -181,11 +187,34 @@ func (d *decoder) hash(password string) (string, error) {
 			return known, nil
 		}
 	}
+	return HashPassword(password, "")
+}
+
+// IsCryptHash reports whether text is a crypt(3) hash of a method that guests take.
+func IsCryptHash(text string) bool { return cryptPattern.MatchString(text) }
+
+// HashPassword gives the SHA-512 crypt of a password in clear; salt "" is a random one. What
+// nobody could type at a login, and what looks like a damaged hash, is errors that do not
+// quote it.
+func HashPassword(password, salt string) (string, error) {
+	switch {
+	case password == "":
+		return "", errors.New("it is empty")
+	case strings.ContainsFunc(password, unicode.IsControl):
+		return "", errors.New("a password is one line, without control characters")
+	case strings.HasPrefix(password, "$"):
+		return "", errors.New("looks like a password hash, but of no method that is known")
+	}
 	hasher, err := shacrypt.New(shacrypt.WithSHA512(), shacrypt.WithIterations(passwordRounds))
 	if err != nil {
 		return "", err
 	}
-	made, err := hasher.Hash(password)
+	var made algorithm.Digest
+	if salt == "" {
+		made, err = hasher.Hash(password)
+	} else {
+		made, err = hasher.HashWithSalt(password, []byte(salt))
+	}
 	if err != nil {
 		return "", err
 	}

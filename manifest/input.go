@@ -112,7 +112,7 @@ type authInput struct {
 	PublicKey    oneOrMany[string] `json:"publicKey,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Public keys; file:PATH reads them from beside the manifest."`
 	User         *string           `json:"user,omitempty" jsonschema_description:"The login; default the image's. Excludes users."`
 	Users        []string          `json:"users,omitempty" jsonschema:"maxItems=32" jsonschema_description:"The logins. Excludes user."`
-	RootPassword string            `json:"rootPassword,omitempty" secret:"true" jsonschema:"maxLength=512" jsonschema_description:"A crypt hash. Clear text is hashed before it goes anywhere."`
+	RootPassword string            `json:"rootPassword,omitempty" secret:"true" jsonschema:"maxLength=512" jsonschema_description:"A crypt hash, or secret:NAME, which burrow secret set NAME stores. Clear text is hashed before it goes anywhere."`
 }
 
 type ansibleInput struct {

@@ -41,6 +41,7 @@ func TestAKnownServerKeepsItsHashOfTheSamePassword(t *testing.T) {
 func TestHashesAndSecretNamesOfRootPasswordsAreKept(t *testing.T) {
 	for _, text := range []string{
 		"$6$saltsalt$qFmFH.bQmmtXzyBY0s9v7Oicd2z4XSIecDzlB5KiA2/jctKu9YterLp8wwnSq.qc.eoxqOmSuNp2xS0ktL3nh/",
+		"secret:db.root-password_1",
 		"$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7",
 	} {
 		quoted, err := json.Marshal(text)
@@ -58,6 +59,8 @@ func TestPasswordsDoNotShowInExcerptsOfOtherProblems(t *testing.T) {
 		serverText("auth: {rootPassword: [hunter2]}"),
 		serverText("auth: {rootPassword: \"$9$hunter2hunter2\"}"),
 		serverText("auth: {rootPassword: 'secret:hunter2 x'}"),
+		serverText("auth: {rootPassword: 'secret:hunter2/x'}"),
+		serverText("auth: {rootPassword: \"hunter2\\thunter2\"}"),
 		serverText("auth: {rootPassword: hunter2, rootPassword: hunter2}"),
 		serverText("auth: {rootPassword: hunter2"),
 		serverText("auth: {\"rootPassword\": \"hunter2\", publicKey: nothing like a key}"),

@@ -55,7 +55,7 @@ var unsupportedKinds = map[string]string{
 	string(KindPlaybook):      "kind Playbook is not supported yet; use spec.ansible of the last server to be built, with dependsOn",
 	string(KindSecurityGroup): "kind SecurityGroup is not supported yet; remove the document",
 	string(KindHost):          "kind Host is not supported yet; a host is registered by its worker",
-	"Secret":                  "kind Secret is not supported yet; remove the document, and write a password as the output of `mkpasswd -m sha-512`",
+	"Secret":                  "kind Secret is not supported yet; remove the document, store the value with `burrow secret set NAME`, and write secret:NAME where it is used",
 }
 
 var indexPattern = regexp.MustCompile(`\[\d+\]`)

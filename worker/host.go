@@ -66,7 +66,7 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 	})
 	h.volumes = volume.New(volume.Config{Libvirt: h.libvirt, Pool: p.Config.Host.Pool, Log: p.Log})
 	seeds := filepath.Join(p.Config.DataDir, "seeds")
-	h.seeds = seed.New(seed.Config{Dir: seeds, Secrets: p.secrets, Log: p.Log})
+	h.seeds = seed.New(seed.Config{Dir: seeds, Secrets: p.secrets, Passwords: p.secrets.Users(), Log: p.Log})
 	h.sweeps = sweep.NewHost(sweep.HostConfig{
 		Name: p.Config.Host.Name, Store: p.store, Libvirt: h.libvirt, Switch: sw, Stack: stack, SeedDir: seeds, Consoles: consoles,
 		Domains: h.domains, Network: h.networks, Volumes: h.volumes, Seeds: h.seeds, Log: p.Log,

@@ -24,16 +24,23 @@ const (
 	fileMode = 0o600
 	// hashLength is how much of the content's hash stands in the name.
 	hashLength = 12
-	// secretPrefix marks a root password that is kept in the secret store.
-	secretPrefix = "secret:"
 )
 
 // Config is what the activities need.
 type Config struct {
 	// Dir holds the seeds; made when it is not there.
-	Dir     string
+	Dir string
+	// Secrets keeps the servers' keys.
 	Secrets sshkeys.Store
-	Log     *slog.Logger
+	// Passwords gives what manifests name as secret:NAME.
+	Passwords Passwords
+	Log       *slog.Logger
+}
+
+// Passwords is the secrets that people set.
+type Passwords interface {
+	// Get gives a secret in clear; errs.ErrNotFound when there is none.
+	Get(ctx context.Context, name string) ([]byte, error)
 }
 
 // Activities writes and removes seeds on this host.
@@ -129,27 +136,6 @@ func configOf(in WriteIn, keys sshkeys.Keys) cloudinit.Config {
 		cfg.Users = append(cfg.Users, cloudinit.User{Name: name, Keys: logins, ImageDefault: name == in.Login})
 	}
 	return cfg
-}
-
-// rootPassword gives the crypt(3) hash that was declared, looked up when it is a secret.
-func (a *Activities) rootPassword(ctx context.Context, in WriteIn) (string, error) {
-	declared := in.Auth.RootPassword
-	if name, ok := strings.CutPrefix(declared, secretPrefix); ok {
-		value, err := a.cfg.Secrets.Get(ctx, name)
-		if errors.Is(err, errs.ErrNotFound) {
-			return "", errs.NewOperator(in.Server.Ref(), "read root password", errs.Reason("%w: secret %s", errs.ErrNotFound, name),
-				"secrets of your own are not supported yet; declare a crypt(3) hash instead: openssl passwd -6")
-		}
-		if err != nil {
-			return "", about(in.Server, "read root password", err)
-		}
-		declared = strings.TrimSpace(string(value))
-	}
-	if declared != "" && !strings.HasPrefix(declared, "$") {
-		return "", errs.NewPermanent(in.Server.Ref(), "set root password",
-			errs.Reason("%w: it is not a crypt(3) hash", errs.ErrInvalid), "make one: openssl passwd -6")
-	}
-	return declared, nil
 }
 
 // about names the server in a driver's error and keeps its class.

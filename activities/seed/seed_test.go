@@ -5,10 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/go-crypt/crypt/algorithm/shacrypt"
 	"github.com/kdomanski/iso9660"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -23,8 +25,19 @@ const uid = "0b6c2a34-7d8e-4f00-9a11-2b3c4d5e6f70"
 
 // secrets is a secret store in memory.
 type secrets struct {
-	mu   sync.Mutex
-	held map[string][]byte
+	mu        sync.Mutex
+	held      map[string][]byte
+	passwords passwords
+}
+
+// passwords are the secrets that people set.
+type passwords map[string][]byte
+
+func (p passwords) Get(_ context.Context, name string) ([]byte, error) {
+	if v, ok := p[name]; ok {
+		return v, nil
+	}
+	return nil, errs.ErrNotFound
 }
 
 func (m *secrets) Get(_ context.Context, name string) ([]byte, error) {
@@ -56,8 +69,8 @@ func (m *secrets) Delete(_ context.Context, name string) error {
 func setup(t *testing.T) (*seed.Activities, *secrets, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "seeds")
-	s := &secrets{held: map[string][]byte{}}
-	return seed.New(seed.Config{Dir: dir, Secrets: s}), s, dir
+	s := &secrets{held: map[string][]byte{}, passwords: passwords{}}
+	return seed.New(seed.Config{Dir: dir, Secrets: s, Passwords: s.passwords}), s, dir
 }
 
 func input() seed.WriteIn {
@@ -178,23 +191,50 @@ func TestDeclaredUsersReplaceTheImagesLogin(t *testing.T) {
 	require.NotContains(t, text, "debian")
 }
 
-func TestTheRootPasswordComesFromASecretAndMustBeAHash(t *testing.T) {
+func TestTheRootPasswordComesFromASecret(t *testing.T) {
 	a, s, _ := setup(t)
 	in := input()
 	in.Auth.RootPassword = "secret:root"
 	_, err := a.Write(t.Context(), in)
 	require.ErrorIs(t, err, errs.ErrNotFound)
-	require.Equal(t, errs.Operator, errs.ClassOf(err))
+	require.Equal(t, errs.Permanent, errs.ClassOf(err))
+	require.ErrorContains(t, err, "read root password: not found: there is no secret root; burrow secret set root, then apply again")
 
-	s.held["root"] = []byte("hunter2")
-	_, err = a.Write(t.Context(), in)
-	require.ErrorIs(t, err, errs.ErrInvalid)
-	require.NotContains(t, err.Error(), "hunter2")
-
-	s.held["root"] = []byte("$6$salt$hash\n")
+	s.passwords["root"] = []byte("$6$saltsalt$hash\n")
 	out, err := a.Write(t.Context(), in)
 	require.NoError(t, err)
-	require.Contains(t, read(t, out.Path)["user-data"], `password: "$6$salt$hash"`)
+	require.Contains(t, read(t, out.Path)["user-data"], `password: "$6$saltsalt$hash"`)
+}
+
+func TestAClearTextSecretIsHashedTheSameWayEachTime(t *testing.T) {
+	a, s, _ := setup(t)
+	in := input()
+	in.Auth.RootPassword = "secret:root"
+	s.passwords["root"] = []byte("correct horse\n")
+	first, err := a.Write(t.Context(), in)
+	require.NoError(t, err)
+	again, err := a.Write(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, first.Path, again.Path, "a retried activity writes the same seed")
+	text := read(t, first.Path)["user-data"]
+	require.NotContains(t, text, "correct horse")
+	hash := regexp.MustCompile(`\$6\$[^"]+`).FindString(text)
+	digest, err := shacrypt.Decode(hash)
+	require.NoError(t, err)
+	require.True(t, digest.Match("correct horse"))
+}
+
+func TestASecretThatIsNoPasswordIsRefusedUnseen(t *testing.T) {
+	a, s, _ := setup(t)
+	in := input()
+	in.Auth.RootPassword = "secret:root"
+	for _, value := range []string{" \n", "hunter2\nhunter2", "hunter2\x00", "$9$hunter2hunter2"} {
+		s.passwords["root"] = []byte(value)
+		_, err := a.Write(t.Context(), in)
+		require.ErrorContains(t, err, "burrow secret set root")
+		require.Equal(t, errs.Permanent, errs.ClassOf(err))
+		require.NotContains(t, err.Error(), "hunter2")
+	}
 }
 
 func TestAUIDThatIsAPathIsRefused(t *testing.T) {
