@@ -14,6 +14,7 @@ const (
 	StateHold          = "state.Hold"
 	StateNote          = "state.Note"
 	StateRemove        = "state.Remove"
+	StateLook          = "state.Look"
 	StateAwaitClosed   = "state.AwaitClosed"
 	StateAdopt         = "state.Adopt"
 	StateAttachVolumes = "state.AttachVolumes"

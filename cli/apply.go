@@ -19,7 +19,7 @@ func applyCommand() *ucli.Command {
 		Description: "Validates everything first; nothing is touched when anything is wrong. What stands already as\n" +
 			"declared is left alone. Exit codes: 0 ready or nothing to do, 2 invalid, 4 busy, 5 failed,\n" +
 			"6 held (waits for you), 130 stopped following (the operation goes on).",
-		Flags:  append(manifestFlags(), detachFlag(), outputFlag("table", "json")),
+		Flags:  append(manifestFlags(), queueFlag(), detachFlag(), outputFlag("table", "json")),
 		Action: apply,
 	}
 }
@@ -55,6 +55,9 @@ func apply(c *ucli.Context) error {
 	}
 	defer tc.Close()
 	for _, doc := range plan.documents {
+		if c.Bool("queue") {
+			break // each waits for its turn
+		}
 		if err := busy(c.Context, tc, doc.Ref); err != nil {
 			return err
 		}
@@ -64,7 +67,7 @@ func apply(c *ucli.Context) error {
 	}
 	plan.requestedBy(requestedBy())
 	target, err := start(c.Context, tc, "apply/"+uuid.NewString()[:8], plan.summary(), workflows.NameApplyDocuments,
-		workflows.ApplyIn{Documents: plan.documents})
+		workflows.ApplyIn{Documents: plan.documents, Queue: c.Bool("queue")})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -15,35 +16,47 @@ import (
 // cancelCommand stops operations and follows their undo.
 func cancelCommand() *ucli.Command {
 	return &ucli.Command{
-		Name:        "cancel",
-		Category:    categoryOperations,
-		Usage:       "stop the operation of a resource and undo what it made",
-		ArgsUsage:   "KIND NAME | KIND/NAME ...",
-		Description: "Exit code 0 only when everything is undone, else 5. A delete goes on to its end.",
-		Flags:       []ucli.Flag{leaveFlag(), outputFlag("table", "json")},
+		Name:      "cancel",
+		Category:  categoryOperations,
+		Usage:     "stop the operation of a resource and undo what it made",
+		ArgsUsage: "KIND NAME | KIND/NAME ...",
+		Description: "Exit code 0 only when everything is undone, else 5. A delete goes on to its end. What waits for the\n" +
+			"resource (--queue) then starts; --queued takes that out, and leaves the open operation alone.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "queued", Usage: "take out what waits for the resource, instead of what runs on it"},
+			leaveFlag(), outputFlag("table", "json"),
+		},
 		Action: func(c *ucli.Context) error {
 			refs, err := resourceArgs(c, 0)
 			if err != nil {
 				return err
 			}
 			return cancelled(c, operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
-				run, open, err := openRun(c.Context, tc, ref.String())
+				id, none := ref.String(), "nothing is running on it"
+				if c.Bool("queued") {
+					id, none = workflows.NextID(id), "nothing waits for it"
+				}
+				run, open, err := openRun(c.Context, tc, id)
 				if err != nil {
 					return run.Target, err
 				}
 				if !open {
-					return run.Target, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("nothing is running on it"), "`burrow get` shows how it stands")
+					return run.Target, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("%s", none), "`burrow get` shows how it stands")
 				}
 				if workflows.IsDelete(run.kind) {
 					return run.Target, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("it is being deleted, and a delete goes on to its end"), "`burrow watch "+ref.String()+"` follows it")
 				}
-				if err := tc.CancelWorkflow(c.Context, run.ID, run.RunID); err != nil {
-					return run.Target, errs.NewTransient(ref.String(), "cancel", err)
-				}
-				return run.Target, nil
+				return run.Target, cancelRun(c.Context, tc, ref, run)
 			}))
 		},
 	}
+}
+
+func cancelRun(ctx context.Context, tc client.Client, ref Ref, run running) error {
+	if err := tc.CancelWorkflow(ctx, run.ID, run.RunID); err != nil {
+		return errs.NewTransient(ref.String(), "cancel", err)
+	}
+	return nil
 }
 
 // leaveFlag is detachFlag of commands that act on an operation there is already, or end one.

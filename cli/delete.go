@@ -115,18 +115,22 @@ func deletable(ctx context.Context, gw *gateway.Client, tc client.Client, ref Re
 func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Target, error) {
 	in := workflows.DeleteIn{Name: ref.Name, RequestedBy: requestedBy()}
 	var next workflows.Operation
-	var name string
 	switch ref.Kind {
 	case manifest.KindServer:
-		name, next.DeleteServer = workflows.NameDeleteServer, &in
+		next.DeleteServer = &in
 	case manifest.KindNetwork:
-		name, next.DeleteNetwork = workflows.NameDeleteNetwork, &in
+		next.DeleteNetwork = &in
 	case manifest.KindVolume:
-		name, next.DeleteVolume = workflows.NameDeleteVolume, &in
+		next.DeleteVolume = &in
 	case manifest.KindImage:
-		name, next.DeleteImage = workflows.NameDeleteImage, &in
+		next.DeleteImage = &in
 	default:
 		return nil, errs.NewPermanent(ref.String(), "delete", errs.Reason("a %s is not deleted this way", ref.Kind.Word()), "`burrow --help` lists the commands")
+	}
+	name, _ := next.Workflow()
+	waits, there, err := takeOut(ctx, tc, ref)
+	if err != nil || there {
+		return []follow.Target{waits}, err
 	}
 	run, open, err := openRun(ctx, tc, ref.String())
 	if err != nil {
@@ -142,11 +146,22 @@ func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Targe
 			return []follow.Target{t}, err
 		}
 	}
-	queued := ref.String() + nextSuffix
-	if run, open, err := openRun(ctx, tc, queued); err != nil || open {
-		return []follow.Target{run.Target}, err
-	}
-	t, err := start(ctx, tc, queued, "cancel what runs on "+ref.String()+", then delete it", workflows.NameStartNext,
-		workflows.StartNextIn{Ref: ref.String(), Cancel: true, Next: next})
+	t, err := enqueue(ctx, tc, "cancel what runs on "+ref.String()+", then delete it",
+		workflows.StartNextIn{Ref: ref.String(), Cancel: true, Next: next, RequestedBy: requestedBy()})
 	return []follow.Target{t}, err
+}
+
+// takeOut cancels what waits in a resource's queue, and waits until it does no more. A
+// delete that waits there stays: deletes says so.
+func takeOut(ctx context.Context, tc client.Client, ref Ref) (waits follow.Target, deletes bool, err error) {
+	run, open, err := openRun(ctx, tc, workflows.NextID(ref.String()))
+	if err != nil || !open || workflows.IsDelete(run.next) {
+		return run.Target, open && err == nil, err
+	}
+	if err := cancelRun(ctx, tc, ref, run); err != nil {
+		return run.Target, false, err
+	}
+	// However it ended: what it has started by then is an open operation of the resource.
+	_ = tc.GetWorkflow(ctx, run.ID, run.RunID).Get(ctx, nil)
+	return run.Target, false, ctx.Err()
 }

@@ -26,7 +26,7 @@ func imageImportCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "sha256", Usage: "`HEX` that the download must have"},
 			&ucli.StringFlag{Name: "checksum-url", Usage: "`URL` of a SHA256SUMS file that names the download"},
 			&ucli.StringFlag{Name: "user", Usage: "default login `USER` of the image"},
-			hostFlag(), detachFlag(), outputFlag("table", "json"),
+			hostFlag(), queueFlag(), detachFlag(), outputFlag("table", "json"),
 		},
 		Action: func(c *ucli.Context) error {
 			if c.NArg() != 1 {
@@ -58,7 +58,7 @@ func imageBuildCommand() *ucli.Command {
 		ArgsUsage: strings.Join(distroNames(), " | "),
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "name", Usage: "`NAME` in the library; default: the distribution's"},
-			hostFlag(), detachFlag(), outputFlag("table", "json"),
+			hostFlag(), queueFlag(), detachFlag(), outputFlag("table", "json"),
 		},
 		Action: func(c *ucli.Context) error {
 			if c.NArg() != 1 {
@@ -174,8 +174,8 @@ func createImage(c *ucli.Context, in workflows.CreateImageIn) error {
 	}
 	defer tc.Close()
 	in.Host, in.RequestedBy = c.String("host"), requestedBy()
-	ref := manifest.Ref(manifest.KindImage, in.Metadata.Name)
-	t, err := start(c.Context, tc, ref, "bring "+ref, workflows.NameCreateImage, in)
+	ref := Ref{Kind: manifest.KindImage, Name: in.Metadata.Name}
+	t, err := begin(c, tc, ref, "bring "+ref.String(), workflows.Operation{CreateImage: &in})
 	if err != nil {
 		return err
 	}

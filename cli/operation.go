@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -31,6 +32,11 @@ func detachFlag() ucli.Flag {
 	return &ucli.BoolFlag{Name: "detach", Usage: "start the operation and return; `burrow watch` follows it"}
 }
 
+// queueFlag is shared by every command whose operation may wait behind an open one.
+func queueFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "queue", Usage: "when the resource is busy, wait until its open operation has ended; the wait goes on without this command"}
+}
+
 // startOptions are those of every operation the CLI starts: its ID is its resource, and a
 // second one at the same time is refused, never merged with the first.
 func startOptions(id, summary string) client.StartWorkflowOptions {
@@ -46,17 +52,51 @@ func startOptions(id, summary string) client.StartWorkflowOptions {
 
 // start starts an operation on a resource; a busy resource answers with what is running.
 func start(ctx context.Context, c client.Client, ref, summary, workflow string, in any) (follow.Target, error) {
-	run, err := c.ExecuteWorkflow(ctx, startOptions(ref, summary), workflow, in)
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &already) {
-		if busy := busy(ctx, c, ref); busy != nil {
-			return follow.Target{}, busy
+	return startWith(ctx, c, startOptions(ref, summary), workflow, in, func() error { return busy(ctx, c, ref) })
+}
+
+// startWith starts a workflow; taken says why its ID is not to be had, nil when by now it is.
+func startWith(ctx context.Context, c client.Client, opts client.StartWorkflowOptions, workflow string, in any, taken func() error) (follow.Target, error) {
+	for {
+		run, err := c.ExecuteWorkflow(ctx, opts, workflow, in)
+		if err == nil {
+			return follow.Target{ID: run.GetID(), RunID: run.GetRunID()}, nil
+		}
+		var already *serviceerror.WorkflowExecutionAlreadyStarted
+		if !errors.As(err, &already) {
+			return follow.Target{}, errs.NewTransient(workflows.ResourceOf(opts.ID), "start "+workflow, err)
+		}
+		if err := taken(); err != nil {
+			return follow.Target{}, err
 		}
 	}
-	if err != nil {
-		return follow.Target{}, errs.NewTransient(ref, "start "+workflow, err)
+}
+
+// begin starts an operation on a resource. With --queue one that finds the resource busy
+// waits for its turn, in a workflow that goes on although we are gone.
+func begin(c *ucli.Context, tc client.Client, ref Ref, summary string, op workflows.Operation) (follow.Target, error) {
+	name, in := op.Workflow()
+	t, err := start(c.Context, tc, ref.String(), summary, name, in)
+	if err == nil || !c.Bool("queue") || codeOf(err) != ExitBusy {
+		return t, err
 	}
-	return follow.Target{ID: run.GetID(), RunID: run.GetRunID()}, nil
+	return enqueue(c.Context, tc, summary+" when it is free", workflows.StartNextIn{Ref: ref.String(), Next: op, RequestedBy: requestedBy()})
+}
+
+// enqueue takes the one place in a resource's queue.
+func enqueue(ctx context.Context, tc client.Client, summary string, in workflows.StartNextIn) (follow.Target, error) {
+	opts := startOptions(workflows.NextID(in.Ref), summary)
+	name, _ := in.Next.Workflow()
+	opts.Memo = map[string]any{workflows.MemoNext: name}
+	return startWith(ctx, tc, opts, workflows.NameStartNext, in, func() error {
+		run, open, err := openRun(ctx, tc, opts.ID)
+		if err != nil || !open {
+			return err
+		}
+		return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is busy, and %s waits for it already, since %s: one operation waits at a time. "+
+			"Follow: burrow watch %s. Take it out: burrow cancel --queued %s",
+			in.Ref, run.next, time.Since(run.since).Round(time.Second), in.Ref, in.Ref)}
+	})
 }
 
 // running is the open run of an operation.
@@ -64,6 +104,7 @@ type running struct {
 	follow.Target
 	kind  string // workflow type
 	since time.Time
+	next  string // workflow type that it waits to start; "" for any but a StartNext
 }
 
 // openRun gives the open run of a resource's operation, open false when there is none. A
@@ -80,7 +121,12 @@ func openRun(ctx context.Context, c client.Client, ref string) (run running, ope
 	}
 	switch d.Status {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
-		return running{follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, d.WorkflowType.Name, d.WorkflowStartTime}, true, nil
+		run := running{Target: follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, kind: d.WorkflowType.Name, since: d.WorkflowStartTime}
+		run.next = "another operation" // where no memo says which
+		if p := d.Memo.GetFields()[workflows.MemoNext]; p != nil {
+			_ = converter.GetDefaultDataConverter().FromPayload(p, &run.next)
+		}
+		return run, true, nil
 	}
 	return running{}, false, nil
 }
@@ -104,25 +150,30 @@ func busy(ctx context.Context, c client.Client, ref string) error {
 		}
 	}
 	if p.Held != "" {
-		return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is held%s, and waits for you: %s. Go on: burrow retry %s. Give up: burrow abort %s",
+		return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is held%s, and waits for you: %s. Go on: burrow retry %s. Queue after it: --queue. Give up: burrow abort %s",
 			ref, where, strings.TrimPrefix(p.Held, ref+": "), ref, ref)}
 	}
-	return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is busy: %s%s, started %s ago. Follow: burrow watch %s. Cancel it: burrow cancel %s",
+	return &ExitError{Code: ExitBusy, Err: fmt.Errorf("%s is busy: %s%s, started %s ago. Follow: burrow watch %s. Queue after it: --queue. Cancel it: burrow cancel %s",
 		ref, run.kind, where, time.Since(run.since).Round(time.Second), ref, ref)}
 }
 
 // operate does something to the operation of each resource, then follows them all. One
 // that is refused keeps none of the others from being done and followed.
 func operate(c *ucli.Context, refs []Ref, do func(client.Client, Ref) (follow.Target, error)) error {
+	return operateAll(c, refs, func(tc client.Client, ref Ref) ([]follow.Target, error) {
+		t, err := do(tc, ref)
+		return []follow.Target{t}, err
+	})
+}
+
+// operateAll is operate for what may be more than one operation of a resource.
+func operateAll(c *ucli.Context, refs []Ref, do func(client.Client, Ref) ([]follow.Target, error)) error {
 	tc, err := openTemporal(c)
 	if err != nil {
 		return err
 	}
 	defer tc.Close()
-	targets, refused := doEach(c.Context, refs, func(ref Ref) ([]follow.Target, error) {
-		t, err := do(tc, ref)
-		return []follow.Target{t}, err
-	})
+	targets, refused := doEach(c.Context, refs, func(ref Ref) ([]follow.Target, error) { return do(tc, ref) })
 	return together(append(refused, followed(c, tc, targets...))...)
 }
 
@@ -177,12 +228,8 @@ func operationRenderer(c *ucli.Context) render.Renderer {
 	return render.New(c.App.Writer, stdoutIsTerminal(c))
 }
 
-// nextSuffix ends the ID of the workflow that waits for a resource to start the next
-// operation on it.
-const nextSuffix = "/next"
-
 // watched is what `burrow watch` takes for an operation: its resource.
-func watched(id string) string { return strings.TrimSuffix(id, nextSuffix) }
+func watched(id string) string { return workflows.ResourceOf(id) }
 
 // shownID is the operation a person would name: the first that is not an apply.
 func shownID(outcomes []follow.Outcome) string {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/follow"
+	"burrow.dev/burrow/workflows"
 )
 
 // described is a Temporal that knows one run.
@@ -52,7 +53,7 @@ func TestARunIsOpenUntilItHasEnded(t *testing.T) {
 func TestADetachedCommandSaysHowToFollow(t *testing.T) {
 	var out bytes.Buffer
 	app := &ucli.App{Writer: &out, Flags: []ucli.Flag{leaveFlag()}, Action: func(c *ucli.Context) error {
-		return followed(c, nil, follow.Target{ID: "server/db"}, follow.Target{ID: "server/web" + nextSuffix})
+		return followed(c, nil, follow.Target{ID: "server/db"}, follow.Target{ID: workflows.NextID("server/web")})
 	}}
 	require.NoError(t, app.RunContext(t.Context(), []string{"burrow", "--detach"}))
 	require.Equal(t, "server/db: follow it with `burrow watch server/db`\nserver/web: follow it with `burrow watch server/web`\n", out.String())

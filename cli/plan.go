@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -58,8 +54,6 @@ func makePlan(set *manifest.Set, known manifest.Known) (*plan, error) {
 // add plans one document, and before it the volumes it declares as persistent.
 func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Known) error {
 	w := workflows.Document{Ref: doc.Ref()}
-	digest := ""
-	var err error
 	switch {
 	case doc.Network != nil:
 		w.Network = &workflows.CreateNetworkIn{Metadata: doc.Metadata, Spec: *doc.Network}
@@ -71,13 +65,14 @@ func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Kno
 		if err := p.addPersistent(doc, known); err != nil {
 			return err
 		}
-		if digest, err = p.pack(doc); err != nil {
+		digest, err := p.pack(doc)
+		if err != nil {
 			return err
 		}
 		w.Server = &workflows.ProvisionServerIn{Metadata: doc.Metadata, Spec: *doc.Server, Bundle: digest}
 		w.DependsOn = dependencies(doc)
 	}
-	stands, err := standing(doc, digest, known)
+	stands, err := decide(&w, doc, known)
 	if err != nil {
 		return err
 	}
@@ -232,71 +227,19 @@ func (p *plan) summary() string {
 	return "apply " + strings.Join(refs, ", ")
 }
 
-// standing reports whether a document's resource stands as declared. One that failed, or
-// is not there, does not; one that stands differently is an error naming the fields.
-func standing(doc *manifest.Document, digest string, known manifest.Known) (bool, error) {
+// decide compares a document with its resource. One that cannot become as declared is an
+// error that names the fields and the place in the file. What an operation is changing
+// just now is decided when that has ended.
+func decide(w *workflows.Document, doc *manifest.Document, known manifest.Known) (stands bool, err error) {
 	rec, ok := known.Lookup(doc.Kind, doc.Metadata.Name)
-	if !ok || rec.Status.Phase == manifest.PhaseFailed || !rec.Status.Phase.Settled() {
+	if !ok || !rec.Status.Phase.Settled() {
 		return false, nil
 	}
-	want, err := doc.SpecJSON()
-	if err != nil {
-		return false, err
+	stands, _, err = w.Decide(&rec)
+	var own *errs.Error
+	if errors.As(err, &own) {
+		own.Object = fmt.Sprintf("%s:%d: %s", doc.File, doc.Line, doc.Ref())
+		err = &ExitError{Code: ExitInvalid, Err: own}
 	}
-	changed, err := differences(rec.Spec, want)
-	if err != nil {
-		return false, err
-	}
-	changed = append(changed, metadataDifferences(rec.Metadata.Metadata, doc.Metadata)...)
-	if digest != rec.Status.Bundle {
-		changed = append(changed, "the playbook's folder")
-	}
-	if len(changed) == 0 {
-		return true, nil
-	}
-	return false, &ExitError{Code: ExitInvalid, Err: errs.NewPermanent(fmt.Sprintf("%s:%d: %s", doc.File, doc.Line, doc.Ref()), "apply",
-		errs.Reason("it stands, and differs in %s: changing what is built is not supported yet", strings.Join(changed, ", ")),
-		fmt.Sprintf("undo the edit, or `burrow delete %s` and apply again", doc.Ref()))}
-}
-
-// metadataDifferences names the fields in which two documents' metadata differ.
-func metadataDifferences(have, want manifest.Metadata) []string {
-	var fields []string
-	if have.Comment != want.Comment {
-		fields = append(fields, "metadata.comment")
-	}
-	if !maps.Equal(have.Labels, want.Labels) {
-		fields = append(fields, "metadata.labels")
-	}
-	if have.NodeName != want.NodeName {
-		fields = append(fields, "metadata.nodeName")
-	}
-	return fields
-}
-
-// differences names the top-level fields in which two specs differ.
-func differences(have, want []byte) ([]string, error) {
-	if bytes.Equal(have, want) {
-		return nil, nil
-	}
-	var a, b map[string]any
-	if err := json.Unmarshal(have, &a); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(want, &b); err != nil {
-		return nil, err
-	}
-	var fields []string
-	for key := range a {
-		if !reflect.DeepEqual(a[key], b[key]) {
-			fields = append(fields, "spec."+key)
-		}
-	}
-	for key := range b {
-		if _, both := a[key]; !both {
-			fields = append(fields, "spec."+key)
-		}
-	}
-	slices.Sort(fields)
-	return fields, nil
+	return stands, err
 }

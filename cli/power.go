@@ -32,7 +32,7 @@ func restartCommand() *ucli.Command {
 }
 
 func powerCommand(action workflows.PowerAction, usage string) *ucli.Command {
-	flags := []ucli.Flag{detachFlag(), outputFlag("table", "json")}
+	flags := []ucli.Flag{queueFlag(), detachFlag(), outputFlag("table", "json")}
 	if action != workflows.PowerStart {
 		flags = append(flags, &ucli.IntFlag{Name: "grace", Value: defaultGrace, Usage: "`SECONDS` the guest may take to power off by itself; 0 forces at once"})
 	}
@@ -47,8 +47,9 @@ func powerCommand(action workflows.PowerAction, usage string) *ucli.Command {
 				return err
 			}
 			return operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
-				return start(c.Context, tc, ref.String(), string(action)+" "+ref.String(), workflows.NamePowerServer,
-					workflows.PowerServerIn{Name: ref.Name, Action: action, GraceSeconds: c.Int("grace"), RequestedBy: requestedBy()})
+				return begin(c, tc, ref, string(action)+" "+ref.String(), workflows.Operation{PowerServer: &workflows.PowerServerIn{
+					Name: ref.Name, Action: action, GraceSeconds: c.Int("grace"), RequestedBy: requestedBy(),
+				}})
 			})
 		},
 	}

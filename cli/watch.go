@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/workflows"
 )
 
 // watchCommand follows operations that somebody started.
@@ -25,18 +27,28 @@ func watchCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			return operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
-				d, err := tc.DescribeWorkflow(c.Context, ref.String(), "")
-				var unknown *serviceerror.NotFound
-				if err != nil && !errors.As(err, &unknown) {
-					return follow.Target{}, errs.NewTransient(ref.String(), "watch", err)
-				}
-				if err != nil {
-					return follow.Target{}, errs.New(errs.Permanent, ref.String(), "watch", fmt.Errorf("%w: no operation is on record", errs.ErrNotFound),
-						"`burrow get` lists what there is")
-				}
-				return follow.Target{ID: ref.String(), RunID: d.WorkflowExecution.RunID}, nil
+			return operateAll(c, refs, func(tc client.Client, ref Ref) ([]follow.Target, error) {
+				return watchable(c.Context, tc, ref)
 			})
 		},
 	}
+}
+
+// watchable are the latest operation of a resource, and what waits for the resource.
+func watchable(ctx context.Context, tc client.Client, ref Ref) ([]follow.Target, error) {
+	d, err := tc.DescribeWorkflow(ctx, ref.String(), "")
+	var unknown *serviceerror.NotFound
+	if err != nil && !errors.As(err, &unknown) {
+		return nil, errs.NewTransient(ref.String(), "watch", err)
+	}
+	if err != nil {
+		return nil, errs.New(errs.Permanent, ref.String(), "watch", fmt.Errorf("%w: no operation is on record", errs.ErrNotFound),
+			"`burrow get` lists what there is")
+	}
+	targets := []follow.Target{{ID: ref.String(), RunID: d.WorkflowExecution.RunID}}
+	waits, open, err := openRun(ctx, tc, workflows.NextID(ref.String()))
+	if open {
+		targets = append(targets, waits.Target)
+	}
+	return targets, err
 }

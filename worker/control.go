@@ -61,6 +61,7 @@ func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activit
 		activities.StateHold:          s.Hold,
 		activities.StateNote:          s.Note,
 		activities.StateRemove:        s.Remove,
+		activities.StateLook:          s.Look,
 		activities.StateAwaitClosed:   s.AwaitClosed,
 		activities.StateAdopt:         s.Adopt,
 		activities.StateAttachVolumes: s.AttachVolumes,

@@ -8,6 +8,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/manifest"
 )
 
 // ApplyDocuments builds a set of documents, each as a workflow of its own under its
@@ -19,16 +21,15 @@ func ApplyDocuments(ctx workflow.Context, in ApplyIn) (ApplyOut, error) {
 	if width <= 0 {
 		width = defaultWidth
 	}
+	a := &applying{in: in, ended: make(map[string]bool, len(in.Documents)), slots: workflow.NewSemaphore(ctx, int64(width))}
 	results := make([]DocumentResult, len(in.Documents))
-	ended := make(map[string]bool, len(in.Documents)) // ref → ended well
-	slots := workflow.NewSemaphore(ctx, int64(width))
 	group := workflow.NewWaitGroup(ctx)
 	for i, doc := range in.Documents {
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			results[i] = applyOne(ctx, slots, in.Documents, doc, ended)
-			ended[doc.Ref] = results[i].Error == ""
+			results[i] = a.one(ctx, doc)
+			a.ended[doc.Ref] = results[i].Error == ""
 		})
 	}
 	free, cancel := workflow.NewDisconnectedContext(ctx)
@@ -37,38 +38,99 @@ func ApplyDocuments(ctx workflow.Context, in ApplyIn) (ApplyOut, error) {
 	return ApplyOut{Results: results}, ctx.Err()
 }
 
-// applyOne waits for what doc depends on, then for a slot, then for its own workflow.
-func applyOne(ctx workflow.Context, slots workflow.Semaphore, all []Document, doc Document, ended map[string]bool) DocumentResult {
+// applying is one set of documents on its way.
+type applying struct {
+	in    ApplyIn
+	ended map[string]bool // ref → ended well
+	slots workflow.Semaphore
+}
+
+// one waits for what doc depends on, then for a slot, then for its own workflow.
+func (a *applying) one(ctx workflow.Context, doc Document) DocumentResult {
 	result := DocumentResult{Ref: doc.Ref}
 	inApply := slices.DeleteFunc(slices.Clone(doc.DependsOn), func(ref string) bool {
-		return !slices.ContainsFunc(all, func(d Document) bool { return d.Ref == ref })
+		return !slices.ContainsFunc(a.in.Documents, func(d Document) bool { return d.Ref == ref })
 	})
 	err := workflow.Await(ctx, func() bool {
-		return !slices.ContainsFunc(inApply, func(ref string) bool { _, ok := ended[ref]; return !ok })
+		return !slices.ContainsFunc(inApply, func(ref string) bool { _, ok := a.ended[ref]; return !ok })
 	})
 	if err != nil {
 		result.Error, result.Skipped = "cancelled before it started", true
 		return result
 	}
 	for _, ref := range inApply {
-		if !ended[ref] {
+		if !a.ended[ref] {
 			result.Error, result.Skipped = "not started: "+ref+" did not get ready", true
 			return result
 		}
 	}
-	if err := slots.Acquire(ctx, 1); err != nil {
-		result.Error, result.Skipped = "cancelled before it started", true
-		return result
-	}
-	defer slots.Release(1)
-	if err := startDocument(ctx, doc).Get(ctx, nil); err != nil {
-		result.Error = reason(err)
-		if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+	for {
+		if err := a.slots.Acquire(ctx, 1); err != nil {
+			result.Error, result.Skipped = "cancelled before it started", true
+			return result
+		}
+		err := startDocument(ctx, doc).Get(ctx, nil)
+		a.slots.Release(1)
+		switch {
+		case err == nil:
+			return result
+		case !temporal.IsWorkflowExecutionAlreadyStartedError(err):
+			result.Error = reason(err)
+			return result
+		case !a.in.Queue:
 			result.Busy = true
 			result.Error = doc.Ref + " is busy with another operation; follow it with `burrow watch " + doc.Ref + "`"
+			return result
+		}
+		if result = a.waitTurn(ctx, doc.Ref); result.Error != "" {
+			return result
+		}
+		stands, err := anew(ctx, &doc)
+		if err != nil {
+			result.Error = reason(err)
+		}
+		if err != nil || stands {
+			return result
 		}
 	}
+}
+
+// waitTurn takes the one place in a resource's queue until its open operation has ended.
+func (a *applying) waitTurn(ctx workflow.Context, ref string) DocumentResult {
+	result := DocumentResult{Ref: ref}
+	opts := childOptions(NextID(ref), enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL)
+	opts.StaticSummary = "apply " + ref + " when it is free"
+	opts.Memo = map[string]any{MemoNext: NameApplyDocuments}
+	err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, opts), NameStartNext, StartNextIn{Ref: ref, TurnOnly: true}).Get(ctx, nil)
+	switch {
+	case err == nil:
+	case temporal.IsWorkflowExecutionAlreadyStartedError(err):
+		result.Busy = true
+		result.Error = ref + " is busy, and another operation waits for it already: one waits at a time; apply again when that has started"
+	case stopped(err):
+		result.Error, result.Skipped = "cancelled before it started", true
+	default:
+		result.Error = reason(err)
+	}
 	return result
+}
+
+// anew looks at the resource of a document that had to wait, and decides again what there
+// is to do: nothing (stands), to build it, or to change it.
+func anew(ctx workflow.Context, doc *Document) (stands bool, err error) {
+	kind, meta, _ := doc.declared()
+	actx := workflow.WithActivityOptions(ctx, onControl(quickTimeout).options("look at "+doc.Ref))
+	var out state.LookOut
+	err = workflow.ExecuteActivity(actx, activities.StateLook, state.LookIn{Kind: kind, Name: meta.Name}).Get(ctx, &out)
+	if err != nil {
+		return false, err
+	}
+	var rec *manifest.Record
+	if out.Found {
+		rec = &out.Record
+	}
+	stands, _, err = doc.Decide(rec)
+	return stands, err
 }
 
 // startDocument starts the child workflow of a document.

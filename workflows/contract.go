@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"strings"
 	"time"
 
 	"burrow.dev/burrow/activities/image"
@@ -135,6 +136,8 @@ type ApplyIn struct {
 	Documents []Document `json:"documents"`
 	// Width is how many documents are built at a time; default 8.
 	Width int `json:"width,omitempty"`
+	// Queue: a document whose resource is busy waits for its turn, instead of being refused.
+	Queue bool `json:"queue,omitempty"`
 }
 
 // ApplyOut says how each document ended, in order.
@@ -152,12 +155,27 @@ type DocumentResult struct {
 	Busy bool `json:"busy,omitempty"`
 }
 
+// NextID is the ID of the one workflow that waits for a resource: its queue has one place.
+func NextID(ref string) string { return ref + nextSuffix }
+
+// ResourceOf gives the resource of an operation's ID, also of one that waits for it.
+func ResourceOf(id string) string { return strings.TrimSuffix(id, nextSuffix) }
+
+const nextSuffix = "/next"
+
+// MemoNext is the memo of a waiting workflow that names the operation it will start.
+const MemoNext = "next"
+
 // StartNextIn waits for (or cancels) the open operation of a resource, then starts the
 // next one. It lives in Temporal, so it goes on although the CLI that asked is gone.
 type StartNextIn struct {
 	Ref    string    `json:"ref"` // "server/db"
 	Cancel bool      `json:"cancel"`
 	Next   Operation `json:"next"`
+	// TurnOnly: it ends when the resource is free; whoever asked starts the next operation
+	// itself, and Next is empty.
+	TurnOnly    bool   `json:"turnOnly,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 // Operation is a workflow to start; exactly one is set.
@@ -167,6 +185,7 @@ type Operation struct {
 	DeleteVolume  *DeleteIn      `json:"deleteVolume,omitempty"`
 	DeleteImage   *DeleteIn      `json:"deleteImage,omitempty"`
 	PowerServer   *PowerServerIn `json:"powerServer,omitempty"`
+	CreateImage   *CreateImageIn `json:"createImage,omitempty"`
 }
 
 // IDs of the workflows that look at everything: one of each at a time.

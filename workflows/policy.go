@@ -33,6 +33,9 @@ const (
 	checkTimeout = 5 * time.Minute
 	// readyTimeout: a guest under emulation needs two minutes alone, and many share a host.
 	readyTimeout = 45 * time.Minute
+	// awaitTimeout is one attempt to wait for an open operation, which may take longer than
+	// any playbook; then the next attempt goes on waiting.
+	awaitTimeout = readyTimeout + defaultPlaybookTimeout
 	// shutdownSlack is added to the guest's own grace before its power-off is given up.
 	shutdownSlack = time.Minute
 	// inputsHeadStart: keys and playbook may be wrong; two seconds of waiting find most of

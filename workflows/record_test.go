@@ -31,11 +31,16 @@ const (
 
 // scenario is one way an operation goes; its history is committed once a release.
 type scenario struct {
-	name   string
-	fail   func(name string, nth int) error
-	in     func(*ProvisionServerIn)
-	decide func(t *testing.T, c client.Client)
-	status enumspb.WorkflowExecutionStatus
+	name string
+	fail func(name string, nth int) error
+	in   func(*ProvisionServerIn)
+	// workflow and input are another operation than a provision of server/db; world sets
+	// up what it finds.
+	workflow string
+	input    any
+	world    func(*world)
+	decide   func(t *testing.T, c client.Client)
+	status   enumspb.WorkflowExecutionStatus
 }
 
 func scenarios() []scenario {
@@ -74,14 +79,21 @@ func TestScenariosOnRealTemporal(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.fail = sc.fail
+			if sc.world != nil {
+				sc.world(w)
+			}
 			runWorker(t, stack.Client, w)
 			in := dbServer()
 			if sc.in != nil {
 				sc.in(&in)
 			}
+			workflow, input, file := NameProvisionServer, any(in), "provision-"+sc.name
+			if sc.workflow != "" {
+				workflow, input, file = sc.workflow, sc.input, sc.name
+			}
 			run, err := stack.Client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
 				ID: "server/db", TaskQueue: activities.ControlQueue, StaticSummary: "build server/db",
-			}, NameProvisionServer, in)
+			}, workflow, input)
 			require.NoError(t, err)
 			if sc.decide != nil {
 				awaitHeld(t, stack.Client)
@@ -91,10 +103,10 @@ func TestScenariosOnRealTemporal(t *testing.T) {
 			d, err := stack.Client.DescribeWorkflow(t.Context(), "server/db", run.GetRunID())
 			require.NoError(t, err)
 			require.Equal(t, sc.status, d.Status)
-			h := fetch(t, stack.Client, run.GetRunID())
+			h := fetch(t, stack.Client, "server/db", run.GetRunID())
 			require.NoError(t, replayer().ReplayWorkflowHistory(nil, h))
 			if *recordAs != "" {
-				write(t, filepath.Join(histories, *recordAs+"provision-"+sc.name+".json"), h)
+				write(t, filepath.Join(histories, *recordAs+file+".json"), h)
 			}
 		})
 	}
@@ -123,10 +135,10 @@ func awaitHeld(t *testing.T, c client.Client) {
 	}, waitMost, waitEvery)
 }
 
-func fetch(t *testing.T, c client.Client, runID string) *historypb.History {
+func fetch(t *testing.T, c client.Client, id, runID string) *historypb.History {
 	t.Helper()
 	h := &historypb.History{}
-	for it := c.GetWorkflowHistory(context.Background(), "server/db", runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
+	for it := c.GetWorkflowHistory(context.Background(), id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); it.HasNext(); {
 		e, err := it.Next()
 		require.NoError(t, err)
 		h.Events = append(h.Events, e)

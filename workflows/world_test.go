@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -182,4 +183,20 @@ func specOr(spec []byte) []byte {
 		return []byte("{}")
 	}
 	return spec
+}
+
+// standingRecord is a server that was built as declared.
+func standingRecord(t *testing.T, in ProvisionServerIn) manifest.Record {
+	t.Helper()
+	spec, err := json.Marshal(in.Spec)
+	require.NoError(t, err)
+	return manifest.Record{
+		Kind: manifest.KindServer, Spec: spec,
+		Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1},
+		Status: manifest.Status{
+			Phase: manifest.PhaseRunning, Host: "kvm1", Bundle: in.Bundle, Login: "debian", HostKeys: []string{"ssh-ed25519 BBBB"},
+			Ports: []manifest.Port{{Name: "db-net-0", Network: "db-net", NetworkUID: "uid-net", Bridge: "br-db-net", Addresses: []string{"172.16.90.2/24"}}},
+			Disks: []manifest.Disk{{Name: "boot", Target: "vda", Volume: "db-uid-1-boot.qcow2", SizeGiB: 10, Owned: true}}, Seed: "/seed.iso",
+		},
+	}
 }

@@ -78,6 +78,18 @@ type RemoveIn struct {
 	UID  string        `json:"uid"`
 }
 
+// LookIn asks for a record as it is now.
+type LookIn struct {
+	Kind manifest.Kind `json:"kind"`
+	Name string        `json:"name"`
+}
+
+// LookOut is the record. Absent → Found false, success.
+type LookOut struct {
+	Found  bool            `json:"found"`
+	Record manifest.Record `json:"record"`
+}
+
 // AwaitClosedIn waits (heartbeating) until a workflow has no open run. Unknown is closed.
 type AwaitClosedIn struct {
 	WorkflowID string `json:"workflowId"`

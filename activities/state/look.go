@@ -1,0 +1,12 @@
+package state
+
+import "context"
+
+// Look reads a record; one that is not there is no error.
+func (a *Activities) Look(ctx context.Context, in LookIn) (LookOut, error) {
+	recs, err := a.store.GetMany(ctx, in.Kind, in.Name)
+	if err != nil || len(recs) == 0 {
+		return LookOut{}, err
+	}
+	return LookOut{Found: true, Record: recs[0]}, nil
+}
