@@ -48,6 +48,10 @@ test: test-packages build ## Everything: unit, replay, integration on real parts
 test-short: build ## The tests that need no guest (seconds to a few minutes)
 	@scripts/test.sh -short
 
+.PHONY: test-faults
+test-faults: build ## The long forms of the tests that kill and cut off etcd (many minutes)
+	@scripts/test-faults.sh
+
 .PHONY: bench
 bench: test-packages build ## Measure what the README promises, as ratios in one run
 	@scripts/bench.sh

@@ -8,6 +8,9 @@
 //	│ etcd     :2379 ── D/etcd/member                │   SIGTERM; a kill -9 loses nothing
 //	└───────────────────────────────────────────────┘   that was acknowledged
 //
+//	burrow-devstack etcd --data-dir D --name a --initial-cluster a=URL,b=URL,c=URL
+//	                    one member of a cluster, and nothing else
+//
 // It is a module of its own because the server and the SDK that Burrow's workers
 // use cannot share one.
 package main

@@ -178,6 +178,28 @@ func TestItEndsWithWhoHoldsItsInput(t *testing.T) {
 	require.NoFileExists(t, file)
 }
 
+func TestMemberAloneDoesNotBecomeOneOfSeveral(t *testing.T) {
+	dir := t.TempDir()
+	alone := startProgram(t, "etcd", "--data-dir", dir, "--listen-client", "http://127.0.0.1:0")
+	_, err := alone.etcd().Put(t.Context(), "/k", "v")
+	require.NoError(t, err)
+	alone.stop()
+	var stderr bytes.Buffer
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.Command(self, "etcd", "--data-dir", dir, "--listen-client", "http://127.0.0.1:0", "--name", "a",
+		"--initial-cluster", "a=http://127.0.0.1:31380,b=http://127.0.0.1:31381,c=http://127.0.0.1:31382")
+	command.Env, command.Stderr = append(os.Environ(), programEnv+"=1"), &stderr
+	require.Error(t, command.Run())
+	require.Contains(t, stderr.String(), "the data belong to another cluster")
+
+	again := startProgram(t, "etcd", "--data-dir", dir, "--listen-client", "http://127.0.0.1:0")
+	got, err := again.etcd().Get(t.Context(), "/k")
+	require.NoError(t, err)
+	require.Len(t, got.Kvs, 1)
+	again.stop()
+}
+
 func TestStartDevServesTheSDKsTestHelpers(t *testing.T) {
 	p := startProgram(t, "server", "start-dev", "--ip", "127.0.0.1", "--port", "0", "--namespace", "mine", "--headless",
 		"--dynamic-config-value", "frontend.enableServerVersionCheck=false", "--log-level", "warn", "--log-format", "pretty", "--search-attribute", "Colour=Keyword")
@@ -193,6 +215,11 @@ func TestWrongUsageIsSaidAndStartsNothing(t *testing.T) {
 		"--data-dir is required":       {"serve"},
 		"unknown command":              {"start"},
 		"want http://":                 {"etcd", "--data-dir", t.TempDir(), "--listen-client", "ftp://127.0.0.1:0"},
+		"NAME=URL":                     {"etcd", "--data-dir", t.TempDir(), "--name", "a", "--initial-cluster", "a"},
+		"named twice":                  {"etcd", "--data-dir", t.TempDir(), "--name", "a", "--initial-cluster", "a=http://127.0.0.1:1,a=http://127.0.0.1:2"},
+		"want one of the names":        {"etcd", "--data-dir", t.TempDir(), "--name", "b", "--initial-cluster", "a=http://127.0.0.1:1"},
+		"are for members":              {"etcd", "--data-dir", t.TempDir(), "--name", "b"},
+		"0 is none":                    {"etcd", "--data-dir", t.TempDir(), "--name", "a", "--initial-cluster", "a=http://127.0.0.1:0"},
 		"unexpected argument":          {"etcd", "--data-dir", t.TempDir(), "x"},
 		"want KEY=VALUE":               {"server", "start-dev", "--dynamic-config-value", "x"},
 		"want NAME=TYPE":               {"server", "start-dev", "--search-attribute", "x"},

@@ -5,10 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"go.temporal.io/api/enums/v1"
@@ -23,7 +20,7 @@ const usage = `burrow-devstack runs Temporal, its Web UI and etcd for Burrow on 
 
   burrow-devstack serve --data-dir DIR [flags]       all three, durable
   burrow-devstack serve --test [flags]               all three, Temporal in memory, free ports, no TLS
-  burrow-devstack etcd --data-dir DIR [flags]        etcd only
+  burrow-devstack etcd --data-dir DIR [flags]        etcd only, alone or as one of several members
   burrow-devstack server start-dev [flags]           Temporal (and Web UI), as "temporal server start-dev"
 
 Exit codes: 0 stopped, 1 failed, 2 wrong usage, 3 a port is taken.
@@ -44,6 +41,9 @@ type options struct {
 	uiPort                  int
 	innerPorts              [3]int
 	unsafeNoFsync           bool
+	quotaBytes              int64
+	etcdCluster             *etcdnode.Cluster
+	peerPort                int
 
 	namespaces          []temporalnode.Namespace
 	overrides           temporalnode.Overrides
@@ -138,41 +138,11 @@ func (o *options) applyTest(flags *flag.FlagSet) {
 	o.unsafeNoFsync = true
 }
 
-func parseEtcd(args []string, stderr io.Writer) (options, error) {
-	o := options{runEtcd: true, etcdFlag: "--listen-client"}
-	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	o.commonFlags(flags)
-	flags.StringVar(&o.dataDir, "data-dir", "", "keep the data in `DIR`; required")
-	listen := flags.String("listen-client", "http://127.0.0.1:2379", "client `URL`; port 0 takes a free one")
-	flags.BoolVar(&o.unsafeNoFsync, "unsafe-no-fsync", false, "lose data on a crash, for speed: tests only")
-	flags.StringVar(&o.tlsDir, "tls-dir", "", "as for serve; needs an https URL")
-	if err := o.finish(flags, args); err != nil {
-		return o, err
-	}
-	if o.dataDir == "" {
-		return o, errors.New("etcd: --data-dir is required")
-	}
-	client, err := url.Parse(*listen)
-	if err != nil {
-		return o, fmt.Errorf("etcd: --listen-client: %w", err)
-	}
-	if (client.Scheme == "https") != (o.tlsDir != "") || (client.Scheme != "http" && client.Scheme != "https") {
-		return o, fmt.Errorf("etcd: --listen-client %s: want http://, or https:// together with --tls-dir", *listen)
-	}
-	host, port, err := net.SplitHostPort(client.Host)
-	if err != nil {
-		return o, fmt.Errorf("etcd: --listen-client %s: %w", *listen, err)
-	}
-	if o.etcdPort, err = strconv.Atoi(port); err != nil {
-		return o, fmt.Errorf("etcd: --listen-client %s: port: %w", *listen, err)
-	}
-	o.etcdHost = host
-	return o, nil
-}
-
 func (o options) etcdConfig() etcdnode.Config {
-	cfg := etcdnode.Config{Dir: o.dataDir, Host: o.etcdHost, Port: o.etcdPort, UnsafeNoFsync: o.unsafeNoFsync, LogLevel: o.logLevel}
+	cfg := etcdnode.Config{
+		Dir: o.dataDir, Host: o.etcdHost, Port: o.etcdPort, Cluster: o.etcdCluster,
+		QuotaBytes: o.quotaBytes, UnsafeNoFsync: o.unsafeNoFsync, LogLevel: o.logLevel,
+	}
 	if o.runTemporal {
 		cfg.Dir = filepath.Join(o.dataDir, "etcd")
 	}

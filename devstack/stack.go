@@ -140,6 +140,9 @@ func (o *options) claimPorts() error {
 	if o.runEtcd {
 		want("etcd", o.etcdFlag, o.etcdHost, &o.etcdPort)
 	}
+	if o.etcdCluster != nil {
+		want("etcd's peers", "--listen-peer", o.etcdCluster.Listen.Hostname(), &o.peerPort)
+	}
 	if o.runTemporal {
 		want("Temporal frontend", o.temporalFlag, o.ip, &o.temporalPort)
 		for i := range o.innerPorts {

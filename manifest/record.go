@@ -62,6 +62,8 @@ type Status struct {
 	Conditions         []Condition `json:"conditions,omitempty"`
 	Host               string      `json:"host,omitempty"`
 	Addresses          []string    `json:"addresses,omitempty"`
+	// Lost is set while the phase is Unknown because the host is away.
+	Lost *Lost `json:"lost,omitempty"`
 
 	// Servers.
 	Ports    []Port          `json:"ports,omitempty"`
@@ -81,6 +83,42 @@ type Status struct {
 
 	// Images.
 	Image *ImageStatus `json:"image,omitempty"`
+}
+
+// Lost says that nobody knows how a resource is, since its host's worker does not answer.
+type Lost struct {
+	// Since is when that was noticed.
+	Since time.Time `json:"since"`
+	// Phase and Message are what was known before.
+	Phase   Phase  `json:"phase"`
+	Message string `json:"message,omitempty"`
+}
+
+// Lose makes the status Unknown, as its host is away since then; message says so to people.
+// What was known stays in Lost. A status that is lost already stays as it is.
+func (s *Status) Lose(since time.Time, message string) {
+	if s.Lost != nil {
+		return
+	}
+	s.Lost = &Lost{Since: since, Phase: s.Phase, Message: s.Message}
+	s.Phase, s.Message = PhaseUnknown, message
+}
+
+// Find ends what Lose began: the status is again what was known before. It is no news of
+// how the resource is now.
+func (s *Status) Find() {
+	if s.Lost == nil {
+		return
+	}
+	s.Phase, s.Message, s.Lost = s.Lost.Phase, s.Lost.Message, nil
+}
+
+// LastPhase is the phase, or for a resource that is lost the one before.
+func (s *Status) LastPhase() Phase {
+	if s.Lost != nil {
+		return s.Lost.Phase
+	}
+	return s.Phase
 }
 
 // Operation is what is happening to a resource now; the story is in Temporal.

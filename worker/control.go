@@ -19,6 +19,7 @@ import (
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/activities/sweep"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/etcdstate/addresses"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
@@ -38,7 +39,7 @@ func runControl(ctx context.Context, p *parts) error {
 	if err != nil {
 		return err
 	}
-	w := newWorker(p.temporal, activities.ControlQueue, controlWide, controlActivities(
+	w := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
 		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, pool), runs,
 		sweep.NewControl(p.store, pool, p.secrets, p.temporal)))
 	registerWorkflows(w)
@@ -48,6 +49,12 @@ func runControl(ctx context.Context, p *parts) error {
 	defer w.Stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return declareHostBridge(ctx, p) })
+	group.Go(func() error {
+		p.store.Lead(ctx, controlLeader, candidate(p.Config.Host.Name), func(ctx context.Context, term *etcdstate.Term) error {
+			return watchHosts(ctx, p.store, term, p.Log)
+		})
+		return nil
+	})
 	group.Go(func() error { return keepSchedules(ctx, p) })
 	group.Go(func() error { <-ctx.Done(); return nil })
 	return group.Wait()

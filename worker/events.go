@@ -94,6 +94,9 @@ func (h *host) observed(ctx context.Context, uuid, name string) error {
 	if !changes(rec.Status, phase, condition) {
 		return nil
 	}
+	if rec.Status.Phase == manifest.PhaseUnknown {
+		return h.found(ctx, rec, phase, condition)
+	}
 	_, err = h.store.Update(ctx, manifest.KindServer, name, func(r *manifest.Record) error {
 		if r.Metadata.ResourceVersion != rec.Metadata.ResourceVersion {
 			return errMoved
@@ -105,6 +108,16 @@ func (h *host) observed(ctx context.Context, uuid, name string) error {
 	if errors.Is(err, errMoved) || errors.Is(err, errs.ErrNotFound) {
 		return nil // review looks again
 	}
+	return err
+}
+
+// found ends a server's being Unknown. Only a host that has its lease may: a leader would
+// mark the server again, and again. settle looks once more when the lease is taken.
+func (h *host) found(ctx context.Context, rec manifest.Record, phase manifest.Phase, c manifest.Condition) error {
+	rec.Status.Find()
+	rec.Status.Phase = phase
+	rec.Status.Conditions = withCondition(rec.Status.Conditions, c)
+	_, err := h.store.ReplaceOfLiving(ctx, h.Config.Host.Name, rec)
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -96,14 +95,15 @@ func (h *host) run(ctx context.Context) error {
 	if err := h.prepare(ctx); err != nil {
 		return err
 	}
-	w := newWorker(h.temporal, activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
+	w := h.newWorker(activities.HostQueue(h.Config.Host.Name), hostWide, h.activities())
 	if err := w.Start(); err != nil {
 		return errs.NewTransient("queue "+activities.HostQueue(h.Config.Host.Name), "poll", err)
 	}
 	defer w.Stop()
 	group, running := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.store.KeepAlive(running, h.Config.Host.Name) })
-	group.Go(func() error { return h.announce(running) })
+	taken := make(chan struct{}, 1)
+	group.Go(func() error { return h.store.KeepAlive(running, h.Config.Host.Name, func() { signal(taken) }) })
+	group.Go(func() error { h.settle(running, taken); return nil })
 	group.Go(func() error { h.networks.Keep(running); return nil })
 	group.Go(func() error { return h.follow(running) })
 	group.Go(func() error { return h.review(running) })
@@ -115,27 +115,41 @@ func (h *host) run(ctx context.Context) error {
 	return nil
 }
 
-// announce says that the host is ready once its lease is seen: from then on servers may
-// be placed on it.
-func (h *host) announce(ctx context.Context) error {
-	tick := time.NewTicker(announceEvery)
-	defer tick.Stop()
+// settle looks at every guest each time the host's lease was taken: while it had none, a
+// leader may have marked its servers Unknown, and none may stay so. When that is done for
+// the first time the host is ready: from then on servers may be placed on it.
+func (h *host) settle(ctx context.Context, taken <-chan struct{}) {
 	for {
-		alive, err := h.store.AliveHosts(ctx)
-		if err == nil && slices.Contains(alive, h.Config.Host.Name) {
-			h.waits("")
-			return nil
-		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+			return
+		case <-taken:
+		}
+		for ctx.Err() == nil {
+			err := h.recheck(ctx)
+			h.waits("") // one guest that nobody can look at does not keep the host from work
+			if err == nil {
+				break
+			}
+			h.Log.Warn("status not written of all servers", slog.Any("error", err))
+			select {
+			case <-ctx.Done():
+			case <-time.After(settleEvery):
+			}
 		}
 	}
 }
 
-// announceEvery is short: somebody waits for `burrow up`.
-const announceEvery = 50 * time.Millisecond
+// settleEvery is how soon it is tried again while libvirt or etcd do not answer.
+const settleEvery = time.Second
+
+// signal leaves a token in a channel that holds one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
 
 // prepareEvery is how often a host that is not ready (libvirtd or OVS still starting)
 // tries again.

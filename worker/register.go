@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -24,20 +23,20 @@ const (
 )
 
 // options are what all our workers share.
-func options(wide int) worker.Options {
+func (p *parts) options(wide int) worker.Options {
 	return worker.Options{
 		MaxConcurrentActivityExecutionSize: wide,
 		MaxHeartbeatThrottleInterval:       beatEvery,
 		DefaultHeartbeatThrottleInterval:   beatEvery,
 		WorkerStopTimeout:                  stopWait,
 		DisableRegistrationAliasing:        true,
-		Interceptors:                       []interceptor.WorkerInterceptor{&edge{}},
+		Interceptors:                       append([]interceptor.WorkerInterceptor{&edge{}}, p.Interceptors...),
 	}
 }
 
 // newWorker makes a worker of a task queue with activities under their registered names.
-func newWorker(c client.Client, queue string, wide int, activities map[string]any) worker.Worker {
-	w := worker.New(c, queue, options(wide))
+func (p *parts) newWorker(queue string, wide int, activities map[string]any) worker.Worker {
+	w := worker.New(p.temporal, queue, p.options(wide))
 	for name, run := range activities {
 		w.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
 	}

@@ -84,7 +84,7 @@ func (h *host) startable(rec manifest.Record) bool {
 	if rec.Status.Host != h.Config.Host.Name || rec.Status.PowerOff || len(rec.Status.Disks) == 0 {
 		return false
 	}
-	switch rec.Status.Phase {
+	switch rec.Status.LastPhase() {
 	case manifest.PhaseProvisioning, manifest.PhaseHeld, manifest.PhaseRunning, manifest.PhaseUnknown, manifest.PhaseStopped:
 		return true
 	}
@@ -99,7 +99,7 @@ func (h *host) shouldRun(rec manifest.Record, boot bool) bool {
 	if !h.startable(rec) {
 		return false
 	}
-	switch rec.Status.Phase {
+	switch rec.Status.LastPhase() {
 	case manifest.PhaseRunning, manifest.PhaseUnknown:
 		return !boot || autostart(rec)
 	case manifest.PhaseStopped:

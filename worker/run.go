@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"golang.org/x/sync/errgroup"
 
 	"burrow.dev/burrow/activities/ansible"
@@ -32,6 +33,9 @@ type Options struct {
 	Roles   []string
 	Version string
 	Log     *slog.Logger
+	// Interceptors run inside our own, nearer to each activity and workflow: their errors
+	// are classified as an activity's are. None but fault tests need one.
+	Interceptors []interceptor.WorkerInterceptor
 }
 
 // parts are the drivers that all roles share.

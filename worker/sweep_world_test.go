@@ -69,7 +69,7 @@ func newSweepWorld(t *testing.T) *sweepWorld {
 	w.host = &fakeHost{w: w, things: map[string]string{}, blocks: map[string]chan struct{}{}, reached: make(chan string, 100)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	alive := make(chan struct{})
-	go func() { defer close(alive); _ = store.KeepAlive(ctx, "kvm1") }()
+	go func() { defer close(alive); _ = store.KeepAlive(ctx, "kvm1", func() {}) }()
 	require.NoError(t, store.RegisterHost(t.Context(), "kvm1", nil, capacity.Spec{
 		CPU: 64, MemoryMiB: 1 << 20, DefaultPool: "p", Pools: map[string]capacity.Pool{"p": {CapacityGiB: 10000}},
 	}))
@@ -99,11 +99,12 @@ func (w *sweepWorld) start() {
 		Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	require.NoError(t, err)
-	control := newWorker(w.client, activities.ControlQueue, controlWide, controlActivities(
+	p := &parts{Options: Options{Log: slog.New(slog.DiscardHandler)}, temporal: w.client, store: w.store}
+	control := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
 		state.New(w.store, w.client), place.New(w.store), nil, ipam.New(w.store, w.pool), nil,
 		sweep.NewControl(w.store, w.pool, w.secrets, w.client)))
 	registerWorkflows(control)
-	host := newWorker(w.client, activities.HostQueue("kvm1"), hostWide, w.host.activities())
+	host := p.newWorker(activities.HostQueue("kvm1"), hostWide, w.host.activities())
 	w.workers = []worker.Worker{control, host}
 	for _, one := range w.workers {
 		require.NoError(t, one.Start())

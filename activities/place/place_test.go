@@ -44,7 +44,7 @@ func (s site) host(t *testing.T, name string, alive bool, labels map[string]stri
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = s.store.KeepAlive(ctx, name) })
+	wg.Go(func() { _ = s.store.KeepAlive(ctx, name, func() {}) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	require.Eventually(t, func() bool {
 		hosts, err := s.store.AliveHosts(t.Context())

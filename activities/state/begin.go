@@ -99,8 +99,11 @@ func allowDelete(in BeginIn, rec *manifest.Record) error {
 	return nil
 }
 
+// occupy makes the record the operation's. That its host was away is not carried through
+// it: what the operation finds is newer.
 func occupy(in BeginIn, rec *manifest.Record) {
 	op := in.Operation
+	rec.Status.Find()
 	rec.Status.Phase, rec.Status.Operation = in.Phase, &op
 }
 

@@ -281,3 +281,22 @@ func TestVolumesAreAttachedAllOrNoneAndToOneServer(t *testing.T) {
 	_, err = d.a.AttachVolumes(t.Context(), state.VolumesIn{Server: two, Names: []string{"data-1"}})
 	require.ErrorIs(t, err, errs.ErrBusy, "it is being deleted")
 }
+
+func TestAnOperationOnALostServerDoesNotCarryItsLossOn(t *testing.T) {
+	d := newDesk(t)
+	first, err := d.begin(build(testRun))
+	require.NoError(t, err)
+	_, err = d.store.Update(t.Context(), manifest.KindServer, "db", func(r *manifest.Record) error {
+		r.Status = manifest.Status{Phase: manifest.PhaseRunning, Host: "kvm1", Message: "as it was"}
+		r.Status.Lose(time.Unix(1_700_000_000, 0).UTC(), "host kvm1 does not answer")
+		return nil
+	})
+	require.NoError(t, err)
+	in := build(testRun)
+	in.Phase = manifest.PhaseUpdating
+	begun, err := d.begin(in)
+	require.NoError(t, err)
+	require.Nil(t, begun.Record.Status.Lost)
+	require.Equal(t, "as it was", begun.Record.Status.Message, "what the operation writes at its end is made from this")
+	require.Equal(t, first.Record.Metadata.UID, begun.Record.Metadata.UID)
+}

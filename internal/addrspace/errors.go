@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
+
+	"go4.org/netipx"
 
 	"burrow.dev/burrow/internal/errs"
 )
@@ -37,6 +40,20 @@ func (e *RefusedError) Error() string {
 
 // Is makes errors.Is(err, errs.ErrInvalid) true.
 func (e *RefusedError) Is(target error) bool { return target == errs.ErrInvalid }
+
+// ReservedError says that addresses that were to be reserved are, by somebody or in another
+// range. It is errs.ErrExists.
+type ReservedError struct {
+	Asked    netipx.IPRange
+	Reserved Reserved
+}
+
+func (e *ReservedError) Error() string {
+	return fmt.Sprintf("addresses %s: %s are reserved by %s since %s", e.Asked, e.Reserved.Range(), e.Reserved.By, e.Reserved.Since.Format(time.RFC3339))
+}
+
+// Is makes errors.Is(err, errs.ErrExists) true.
+func (e *ReservedError) Is(target error) bool { return target == errs.ErrExists }
 
 // HolderError says that an owner has an address already, and asked for another one. It is
 // errs.ErrConflict: release the old one first.
@@ -83,6 +100,9 @@ type ExhaustedError struct {
 }
 
 func (e *ExhaustedError) Error() string {
+	if e.Size == "0" {
+		return fmt.Sprintf("subnet %s has no address to hand out: all are reserved", e.Subnet)
+	}
 	return fmt.Sprintf("subnet %s has no address left: all %s are in use", e.Subnet, e.Size)
 }
 

@@ -2,6 +2,7 @@ package addrspace
 
 import (
 	"net/netip"
+	"slices"
 
 	"burrow.dev/burrow/manifest"
 )
@@ -21,4 +22,33 @@ type Entry struct {
 	UID     string                 `json:"uid"`
 	Name    string                 `json:"name"`
 	Network manifest.NetworkStatus `json:"network"`
+	// Reserved is what users have reserved beside the manifest, in order.
+	Reserved []Reserved `json:"reserved,omitempty"`
+}
+
+// Spaces parses the subnets.
+func (e Entry) Spaces() ([]*Space, error) {
+	var out []*Space
+	for _, s := range e.Network.Subnets {
+		sp, err := Parse(s, e.Reserved...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sp)
+	}
+	return out, nil
+}
+
+// AllReserved lists what is reserved, by the manifest and by users, in order.
+func (e Entry) AllReserved() ([]Reserved, error) {
+	out := slices.Clone(e.Reserved)
+	for _, s := range e.Network.Subnets {
+		more, err := ByManifestIn(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	sortReserved(out)
+	return out, nil
 }

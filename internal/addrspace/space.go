@@ -1,7 +1,6 @@
 package addrspace
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -16,8 +15,13 @@ import (
 type Space struct {
 	// Prefix is the subnet, host bits cleared.
 	Prefix netip.Prefix
-	// auto is what may be handed out unasked: the range, or the whole subnet, without
-	// network, broadcast, gateway and reserved addresses. Sorted, not overlapping.
+	// hosts is the subnet without network, broadcast and gateway address. Sorted, not
+	// overlapping, as are the other two.
+	hosts []netipx.IPRange
+	// reserved is what of hosts the manifest or a user has reserved.
+	reserved []netipx.IPRange
+	// auto is what may be handed out unasked: hosts that are in the range, if there is one,
+	// and not reserved.
 	auto []netipx.IPRange
 	// refused says why an address of the subnet is never handed out, even when asked for.
 	refused []refusal
@@ -26,11 +30,14 @@ type Space struct {
 type refusal struct {
 	ips *netipx.IPSet
 	why string
+	// reserved: it could be handed out if nobody had reserved it.
+	reserved bool
 }
 
-// Parse reads a settled subnet. There are no silent defaults: what does not parse is
-// an error (pitfall 27).
-func Parse(s manifest.Subnet) (*Space, error) {
+// Parse reads a settled subnet and takes out what is reserved in it: by the manifest, or by
+// users, of any subnet. There are no silent defaults: what does not parse is an error
+// (pitfall 27).
+func Parse(s manifest.Subnet, users ...Reserved) (*Space, error) {
 	prefix, err := netip.ParsePrefix(s.CIDR)
 	if err != nil {
 		return nil, fmt.Errorf("subnet %q: %w", s.CIDR, err)
@@ -40,54 +47,84 @@ func Parse(s manifest.Subnet) (*Space, error) {
 		return nil, fmt.Errorf("subnet %q is not valid", s.CIDR)
 	}
 	sp := &Space{Prefix: prefix}
-	if err := sp.refuse(s); err != nil {
+	if err := sp.refuse(s, users); err != nil {
 		return nil, fmt.Errorf("subnet %s: %w", prefix, err)
 	}
-	var auto netipx.IPSetBuilder
-	auto.AddPrefix(prefix)
-	if s.Range != "" {
-		r, err := parseRange(s.Range)
+	if err := sp.divide(s.Range); err != nil {
+		return nil, fmt.Errorf("subnet %s: %w", prefix, err)
+	}
+	return sp, nil
+}
+
+// divide fills hosts, reserved and auto from what is refused.
+func (sp *Space) divide(within string) error {
+	var hosts, reserved, auto netipx.IPSetBuilder
+	hosts.AddPrefix(sp.Prefix)
+	auto.AddPrefix(sp.Prefix)
+	if within != "" {
+		r, err := parseRange(within)
 		if err != nil {
-			return nil, fmt.Errorf("subnet %s: range: %w", prefix, err)
+			return fmt.Errorf("range: %w", err)
 		}
-		var only netipx.IPSetBuilder
-		only.AddRange(r)
-		set, err := only.IPSet()
+		set, err := setOf(r)
 		if err != nil {
-			return nil, fmt.Errorf("subnet %s: range: %w", prefix, err)
+			return fmt.Errorf("range: %w", err)
 		}
 		auto.Intersect(set)
 	}
 	for _, r := range sp.refused {
 		auto.RemoveSet(r.ips)
+		if r.reserved {
+			reserved.AddSet(r.ips)
+		} else {
+			hosts.RemoveSet(r.ips)
+		}
 	}
-	set, err := auto.IPSet()
+	for _, part := range []struct {
+		from *netipx.IPSetBuilder
+		into *[]netipx.IPRange
+	}{{&hosts, &sp.hosts}, {&auto, &sp.auto}} {
+		set, err := part.from.IPSet()
+		if err != nil {
+			return err
+		}
+		*part.into = set.Ranges()
+	}
+	set, err := setOf(sp.hosts...)
 	if err != nil {
-		return nil, fmt.Errorf("subnet %s: %w", prefix, err)
+		return err
 	}
-	sp.auto = set.Ranges()
-	return sp, nil
+	reserved.Intersect(set)
+	if set, err = reserved.IPSet(); err != nil {
+		return err
+	}
+	sp.reserved = set.Ranges()
+	return nil
 }
 
-func (sp *Space) refuse(s manifest.Subnet) error {
-	add := func(why string, ranges ...netipx.IPRange) error {
-		var b netipx.IPSetBuilder
-		for _, r := range ranges {
-			b.AddRange(r)
-		}
-		set, err := b.IPSet()
+func setOf(ranges ...netipx.IPRange) (*netipx.IPSet, error) {
+	var b netipx.IPSetBuilder
+	for _, r := range ranges {
+		b.AddRange(r)
+	}
+	return b.IPSet()
+}
+
+func (sp *Space) refuse(s manifest.Subnet, users []Reserved) error {
+	add := func(why string, reserved bool, ranges ...netipx.IPRange) error {
+		set, err := setOf(ranges...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", why, err)
 		}
-		sp.refused = append(sp.refused, refusal{ips: set, why: why})
+		sp.refused = append(sp.refused, refusal{ips: set, why: why, reserved: reserved})
 		return nil
 	}
 	one := func(a netip.Addr) netipx.IPRange { return netipx.IPRangeFrom(a, a) }
-	if err := add("the network's own address", one(sp.Prefix.Addr())); err != nil {
+	if err := add("the network's own address", false, one(sp.Prefix.Addr())); err != nil {
 		return err
 	}
 	if sp.Prefix.Addr().Is4() {
-		if err := add("the broadcast address", one(netipx.PrefixLastIP(sp.Prefix))); err != nil {
+		if err := add("the broadcast address", false, one(netipx.PrefixLastIP(sp.Prefix))); err != nil {
 			return err
 		}
 	}
@@ -96,19 +133,38 @@ func (sp *Space) refuse(s manifest.Subnet) error {
 		if err != nil {
 			return fmt.Errorf("gateway: %w", err)
 		}
-		if err := add("the gateway", one(gw.Unmap())); err != nil {
+		if err := add("the gateway", false, one(gw.Unmap())); err != nil {
 			return err
 		}
 	}
-	var reserved []netipx.IPRange
+	byManifest, err := reservedRanges(s)
+	if err != nil {
+		return err
+	}
+	if err := add("reserved by the network's manifest", true, byManifest...); err != nil {
+		return err
+	}
+	for _, r := range users {
+		if !sp.Prefix.Contains(r.First) {
+			continue
+		}
+		if err := add(r.why(), true, r.Range()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reservedRanges(s manifest.Subnet) ([]netipx.IPRange, error) {
+	var out []netipx.IPRange
 	for _, text := range s.Reserved {
 		r, err := parseRange(text)
 		if err != nil {
-			return fmt.Errorf("reserved: %w", err)
+			return nil, fmt.Errorf("reserved: %w", err)
 		}
-		reserved = append(reserved, r)
+		out = append(out, r)
 	}
-	return add("reserved", reserved...)
+	return out, nil
 }
 
 // GatewayNone is the gateway of a subnet that has none.
@@ -198,29 +254,19 @@ func (sp *Space) BlockFrom(a netip.Addr) (netip.Prefix, bool) {
 		return netip.Prefix{}, false
 	}
 	if sp.auto[i].From().Less(a) {
-		return BlockOf(a), true
+		return sp.BlockOf(a), true
 	}
-	return BlockOf(sp.auto[i].From()), true
-}
-
-// Size gives how many addresses may be handed out, in words: a /64 has too many to count.
-func (sp *Space) Size() string {
-	var total uint64
-	for _, r := range sp.auto {
-		from, to := r.From().As16(), r.To().As16()
-		span := binary.BigEndian.Uint64(to[8:]) - binary.BigEndian.Uint64(from[8:])
-		if [8]byte(from[:8]) != [8]byte(to[:8]) || total+span+1 <= total {
-			return "more than 2^64"
-		}
-		total += span + 1
-	}
-	return fmt.Sprint(total)
+	return sp.BlockOf(sp.auto[i].From()), true
 }
 
 // blockBits is the size of a block as host bits: 256 addresses.
 const blockBits = 8
 
-// BlockOf gives the block of 256 addresses around a.
-func BlockOf(a netip.Addr) netip.Prefix {
-	return netip.PrefixFrom(a, a.BitLen()-blockBits).Masked()
+// BlockOf gives the block around a, which is in the subnet: 256 addresses, or the whole of a
+// smaller subnet. No block has addresses of two subnets.
+func (sp *Space) BlockOf(a netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(a, max(a.BitLen()-blockBits, sp.Prefix.Bits())).Masked()
 }
+
+// WholeBlock reports whether a block has 256 addresses.
+func WholeBlock(block netip.Prefix) bool { return block.Bits() == block.Addr().BitLen()-blockBits }

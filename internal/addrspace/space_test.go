@@ -49,7 +49,7 @@ func TestSizeInWords(t *testing.T) {
 		"nothing":  {manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "10.0.0.1", Reserved: []string{"10.0.0.2"}}, "0"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, parse(t, tt.subnet).Size()) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, parse(t, tt.subnet).Size().String()) })
 	}
 }
 
@@ -57,7 +57,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 	sp := parse(t, manifest.Subnet{CIDR: "10.0.0.9/24", Gateway: "10.0.0.7", Range: "10.0.0.100-10.0.0.200", Reserved: []string{"10.0.0.50-10.0.0.60", "10.0.0.150"}})
 	for addr, why := range map[string]string{
 		"10.0.0.0": "the network's own address", "10.0.0.255": "the broadcast address", "10.0.0.7": "the gateway",
-		"10.0.0.55": "reserved", "10.0.0.150": "reserved", "10.0.0.8": "", "10.0.0.100": "",
+		"10.0.0.55": "reserved by the network's manifest", "10.0.0.150": "reserved by the network's manifest", "10.0.0.8": "", "10.0.0.100": "",
 	} {
 		require.Equal(t, why, sp.Refuses(netip.MustParseAddr(addr)), addr)
 	}
@@ -100,7 +100,7 @@ func TestBlocksAndRangesAgreeWithCountingOneByOne(t *testing.T) {
 			require.Equal(t, free, sp.Refuses(a) == "", "%s refused", a)
 			require.Equal(t, free && inRange(a), sp.Automatic(a), "%s automatic", a)
 			if free && inRange(a) {
-				counts[BlockOf(a)]++
+				counts[sp.BlockOf(a)]++
 			}
 		}
 		seen := 0

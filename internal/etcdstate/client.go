@@ -22,8 +22,9 @@ const (
 	// requestAttempts is how often the client itself tries a read, each for requestTimeout:
 	// enough to reach another member. Its default of 100 would hold a caller for minutes.
 	requestAttempts = 2
-	// keepaliveTime finds a connection that died without a reset, so that watches resume.
-	keepaliveTime    = 5 * time.Second
+	// keepaliveTime finds a connection that died without a reset, and a member that hangs,
+	// so that watches resume. It is the smallest that gRPC takes; less is made this silently.
+	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 3 * time.Second
 	// DefaultLockTTL is how long a lock outlives a holder that died.
 	DefaultLockTTL = 10 * time.Second

@@ -3,6 +3,7 @@ package etcdstate
 import (
 	"context"
 	"strings"
+	"sync"
 )
 
 // Health is what `burrow doctor` shows of etcd.
@@ -23,28 +24,29 @@ type Member struct {
 	Err error
 }
 
-// Health asks every endpoint. It fails only when no member answers.
+// Health asks every endpoint at the same time. It fails when no member answers, and when
+// none can list the alarms, for lack of a quorum; it gives the members nevertheless.
 func (s *Store) Health(ctx context.Context) (Health, error) {
-	var out Health
-	var last error
-	alive := 0
-	for _, endpoint := range s.client.Endpoints() {
-		m := Member{Endpoint: endpoint}
-		status, err := s.client.Status(ctx, endpoint)
-		if err != nil {
-			m.Err = Translate(ctx, "etcd "+endpoint, "ask status", err)
-			last = m.Err
-		} else {
-			alive++
-			m.Version, m.SizeBytes, m.InUseBytes, m.QuotaBytes = status.Version, status.DbSize, status.DbSizeInUse, status.DbSizeQuota
-			m.Leader = status.Header.MemberId == status.Leader
-		}
-		out.Members = append(out.Members, m)
-	}
-	if alive == 0 {
-		return out, last
+	endpoints := s.client.Endpoints()
+	out := Health{Members: make([]Member, len(endpoints))}
+	var asking sync.WaitGroup
+	for i, endpoint := range endpoints {
+		asking.Go(func() { out.Members[i] = s.member(ctx, endpoint) })
 	}
 	alarms, err := s.client.AlarmList(ctx)
+	asking.Wait()
+	var last error
+	alive := 0
+	for _, m := range out.Members {
+		if m.Err == nil {
+			alive++
+		} else {
+			last = m.Err
+		}
+	}
+	if alive == 0 && last != nil {
+		return out, last
+	}
 	if err != nil {
 		return out, Translate(ctx, "etcd", "list alarms", err)
 	}
@@ -52,4 +54,16 @@ func (s *Store) Health(ctx context.Context) (Health, error) {
 		out.Alarms = append(out.Alarms, strings.ToUpper(alarm.Alarm.String()))
 	}
 	return out, nil
+}
+
+func (s *Store) member(ctx context.Context, endpoint string) Member {
+	m := Member{Endpoint: endpoint}
+	status, err := s.client.Status(ctx, endpoint)
+	if err != nil {
+		m.Err = Translate(ctx, "etcd "+endpoint, "ask status", err)
+		return m
+	}
+	m.Version, m.SizeBytes, m.InUseBytes, m.QuotaBytes = status.Version, status.DbSize, status.DbSizeInUse, status.DbSizeQuota
+	m.Leader = status.Header.MemberId == status.Leader
+	return m
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // RegisterHost writes the record of a host as its worker found it, and keeps what a user
-// set: unschedulable, overcommit, and labels. labels are added where absent.
+// set: unschedulable, overcommit, and labels; labels are added where absent. It keeps the
+// status too: whether the host lives is said by KeepAlive, and by the leader.
 func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string]string, spec capacity.Spec) error {
 	rec, err := newHostRecord(name, labels, spec)
 	if err != nil {
@@ -42,7 +43,6 @@ func (s *Store) RegisterHost(ctx context.Context, name string, labels map[string
 		}
 		maps.Copy(all, r.Metadata.Labels)
 		r.Metadata.Labels = all
-		r.Status = rec.Status
 		r.Spec, err = json.Marshal(merged)
 		return err
 	})
@@ -62,16 +62,22 @@ func newHostRecord(name string, labels map[string]string, spec capacity.Spec) (m
 			UID:      uuid.NewString(), Generation: 1, CreatedAt: time.Now().UTC(),
 		},
 		Spec:   data,
-		Status: manifest.Status{Phase: manifest.PhaseReady, Host: name},
+		Status: manifest.Status{Phase: manifest.PhaseUnknown, Message: startingMessage, Host: name},
 	}, nil
 }
+
+// startingMessage stands in a host's record until its worker holds the lease.
+const startingMessage = "its worker has not been ready yet"
 
 // KeepAlive holds alive/<host> by lease and returns when ctx ends, with nil, after giving
 // the lease back. When the lease is lost (this process was stopped, or etcd was away), it
 // takes a new one. A worker that starts again takes the key over from the one before.
-func (s *Store) KeepAlive(ctx context.Context, host string) error {
+// taken is called each time the lease was taken and the host's record says Ready: what a
+// leader wrote about the host's servers meanwhile is the caller's to set right. It must
+// not block.
+func (s *Store) KeepAlive(ctx context.Context, host string, taken func()) error {
 	for ctx.Err() == nil {
-		err := s.holdAlive(ctx, host)
+		err := s.holdAlive(ctx, host, taken)
 		if ctx.Err() != nil {
 			break
 		}
@@ -83,7 +89,7 @@ func (s *Store) KeepAlive(ctx context.Context, host string) error {
 	return nil
 }
 
-func (s *Store) holdAlive(ctx context.Context, host string) error {
+func (s *Store) holdAlive(ctx context.Context, host string, taken func()) error {
 	lease, err := s.client.Grant(ctx, int64(s.alive/time.Second))
 	if err != nil {
 		return Translate(ctx, ref(manifest.KindHost, host), "take lease", err)
@@ -101,9 +107,32 @@ func (s *Store) holdAlive(ctx context.Context, host string) error {
 	if err != nil {
 		return Translate(ctx, ref(manifest.KindHost, host), "keep lease", err)
 	}
+	if err := s.backAgain(ctx, host); err != nil {
+		return err
+	}
+	taken()
 	for range beats { //nolint:revive // the client renews; the channel ends with the lease
 	}
 	return fmt.Errorf("lease %x ended", int64(lease.ID))
+}
+
+// errSame ends an update that has nothing to write.
+var errSame = errors.New("nothing to change")
+
+// backAgain ends in the host's record what a leader wrote there while it was away. A host
+// that is not registered has none.
+func (s *Store) backAgain(ctx context.Context, host string) error {
+	_, err := s.Update(ctx, manifest.KindHost, host, func(r *manifest.Record) error {
+		if r.Status.Phase == manifest.PhaseReady && r.Status.Lost == nil {
+			return errSame
+		}
+		setLiveness(r, true)
+		return nil
+	})
+	if errors.Is(err, errSame) || errors.Is(err, errs.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // AliveHosts lists the hosts whose worker lives, sorted.
@@ -137,11 +166,13 @@ func (s *Store) withLiveness(ctx context.Context, kind manifest.Kind, recs []man
 	return recs, nil
 }
 
+// setLiveness makes the status what the lease says, whether or not a leader has written
+// it into the record yet.
 func setLiveness(rec *manifest.Record, alive bool) {
-	if alive {
-		rec.Status.Phase, rec.Status.Message = manifest.PhaseReady, ""
-		return
+	switch {
+	case alive:
+		rec.Status.Phase, rec.Status.Message, rec.Status.Lost = manifest.PhaseReady, "", nil
+	case rec.Status.Phase != manifest.PhaseUnknown:
+		rec.Status.Phase, rec.Status.Message = manifest.PhaseUnknown, "its worker does not answer"
 	}
-	rec.Status.Phase = manifest.PhaseUnknown
-	rec.Status.Message = "its worker does not answer"
 }

@@ -37,7 +37,7 @@ func TestHostIsReadyWhileItsWorkerLives(t *testing.T) {
 	require.Equal(t, manifest.PhaseUnknown, phase())
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() { require.NoError(t, worker.KeepAlive(ctx, "kvm1")) })
+	wg.Go(func() { require.NoError(t, worker.KeepAlive(ctx, "kvm1", func() {})) })
 	becomes := func(want manifest.Phase) {
 		t.Helper()
 		require.Eventually(t, func() bool { return phase() == want }, patience, 20*time.Millisecond)
@@ -61,12 +61,12 @@ func TestRestartedWorkerTakesTheHostOver(t *testing.T) {
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	wg.Go(func() { _ = killed.KeepAlive(ctx, "kvm1") })
+	wg.Go(func() { _ = killed.KeepAlive(ctx, "kvm1", func() {}) })
 	require.Eventually(t, func() bool { return hostAlive(t, s, "kvm1") }, patience, 10*time.Millisecond)
 	first, err := s.client.Get(t.Context(), s.Key("alive", "kvm1"))
 	require.NoError(t, err)
 	line.setCut(true)
-	wg.Go(func() { _ = s.KeepAlive(ctx, "kvm1") })
+	wg.Go(func() { _ = s.KeepAlive(ctx, "kvm1", func() {}) })
 	require.Eventually(t, func() bool {
 		lease, err := s.client.TimeToLive(t.Context(), clientv3.LeaseID(first.Kvs[0].Lease))
 		require.NoError(t, err)

@@ -11,12 +11,8 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-const (
-	// unlockTimeout is short: when unlocking fails, the lease frees the lock.
-	unlockTimeout = 2 * time.Second
-	// takenBack is the key of a concurrency.Mutex that has left the queue.
-	takenBack = "\x00"
-)
+// unlockTimeout is short: when unlocking fails, the lease frees the lock.
+const unlockTimeout = 2 * time.Second
 
 // locks hands out etcd mutexes of one process. They share one session, and a mutex's key
 // is its prefix and the session's lease, so two goroutines with one session would both
@@ -46,7 +42,9 @@ type Held struct {
 	locks   *locks
 	name    string
 	session *concurrency.Session
-	mutex   *concurrency.Mutex
+	key     string
+	rev     int64 // the key's creation
+	given   bool  // back, by a transaction of the holder's
 }
 
 // Lock takes the lock of a name ("ipam/<uid>") for this process and this goroutine, and
@@ -76,31 +74,43 @@ func (l *locks) acquire(ctx context.Context, name, prefix string) (*Held, error)
 	if err != nil {
 		return nil, err
 	}
-	mutex := concurrency.NewMutex(session, prefix)
-	if err := mutex.Lock(ctx); err != nil {
+	q := &queued{client: l.client, session: session, prefix: prefix + "/"}
+	if err := q.wait(ctx); err != nil {
 		// Unless it was taken back, our key may be in the queue, and others would wait
 		// behind it for as long as we live.
-		if mutex.Key() != takenBack {
+		if !q.takeBack(ctx) {
 			l.abandon(session)
 		}
 		return nil, err
 	}
-	return &Held{locks: l, name: name, session: session, mutex: mutex}, nil
+	return &Held{locks: l, name: name, session: session, key: q.key, rev: q.rev}, nil
 }
 
 // IsOwner compares that the lock is still held; part of every transaction under it.
-func (h *Held) IsOwner() clientv3.Cmp { return h.mutex.IsOwner() }
+func (h *Held) IsOwner() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(h.key), "=", h.rev)
+}
 
 // Key is the key whose presence is this hold of the lock.
-func (h *Held) Key() string { return h.mutex.Key() }
+func (h *Held) Key() string { return h.key }
+
+// GiveBack is an operation for the last transaction under the lock, which saves Unlock its
+// own. GivenBack says that this transaction has succeeded.
+func (h *Held) GiveBack() clientv3.Op { return clientv3.OpDelete(h.key) }
+
+// GivenBack leaves nothing for Unlock but to let the next goroutine of this process on.
+func (h *Held) GivenBack() { h.given = true }
 
 // Unlock gives the lock back. It has its own short deadline and cannot fail: when etcd
 // does not answer, the session is left to run out, and the lock with it.
 func (h *Held) Unlock(ctx context.Context) {
 	defer h.locks.leave(h.name)
+	if h.given {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
-	if err := h.mutex.Unlock(ctx); err != nil {
+	if _, err := h.locks.client.Txn(ctx).If(h.IsOwner()).Then(clientv3.OpDelete(h.key)).Commit(); err != nil {
 		h.locks.abandon(h.session)
 	}
 }

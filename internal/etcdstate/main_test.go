@@ -1,6 +1,7 @@
 package etcdstate
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,8 +18,15 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// TestMain rotates the master key when it is started for that.
+// TestMain holds a lock, or rotates the master key, when it is started for that.
 func TestMain(m *testing.M) {
+	if text := os.Getenv(holderEnv); text != "" {
+		if err := runHolder(text, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if asked := os.Getenv(rotateFor); asked != "" {
 		os.Exit(rotateAlone(asked))
 	}

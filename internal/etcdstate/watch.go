@@ -2,13 +2,10 @@ package etcdstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
 	"burrow.dev/burrow/internal/errs"
@@ -22,7 +19,7 @@ type EventType string
 const (
 	// Put: a record was created or changed, or is one of those there at the start.
 	Put EventType = "Put"
-	// Delete: a record is gone. Record is the last one seen of it.
+	// Delete: a record is gone. Record has the kind and metadata last seen of it.
 	Delete EventType = "Delete"
 	// Synced: all records that were there at the start have been sent. Sent once.
 	Synced EventType = "Synced"
@@ -51,34 +48,68 @@ func (s *Store) Watch(ctx context.Context, kind manifest.Kind) (<-chan Event, er
 	if kind == "" {
 		kinds = Kinds()
 	}
-	var feeds []*feed
+	out := make(chan Event, eventBuffer)
+	var feeds []*feed[manifest.Record]
 	for _, k := range kinds {
 		folder, ok := folders[k]
 		if !ok {
 			return nil, errs.NewPermanent(string(k), "watch records", fmt.Errorf("%w kind", errs.ErrInvalid), "")
 		}
-		f := &feed{store: s, prefix: s.Key(folder, ""), seen: map[string]manifest.Record{}}
+		f := newFeed(s, s.Key(folder, ""), decodeRecord, onlyMetadata, func(ctx context.Context, t EventType, rec manifest.Record) error {
+			return send(ctx, out, Event{Type: t, Record: rec})
+		})
 		if err := f.read(ctx); err != nil {
 			return nil, Translate(ctx, folder, "watch records", err)
 		}
 		feeds = append(feeds, f)
 	}
-	out := make(chan Event, eventBuffer)
 	go func() {
 		defer close(out)
-		s.runFeeds(ctx, feeds, out)
+		runFeeds(ctx, feeds, func(ctx context.Context) error { return send(ctx, out, Event{Type: Synced}) })
 	}()
 	return out, nil
 }
 
-func (s *Store) runFeeds(ctx context.Context, feeds []*feed, out chan<- Event) {
+// onlyMetadata is what a watch remembers of a record, to tell of its end: the whole of
+// 10,000 records for each watcher would be much memory.
+func onlyMetadata(rec manifest.Record) manifest.Record {
+	return manifest.Record{APIVersion: rec.APIVersion, Kind: rec.Kind, Metadata: rec.Metadata}
+}
+
+// HostEvent is a change of a host's lease. After Synced, a host that was not named is away.
+type HostEvent struct {
+	Type EventType
+	Host string
+}
+
+// WatchAlive sends the hosts that live, then Synced, then each that comes (Put) or
+// vanishes (Delete), as Watch does with records.
+func (s *Store) WatchAlive(ctx context.Context) (<-chan HostEvent, error) {
+	prefix := s.Key("alive", "")
+	out := make(chan HostEvent, eventBuffer)
+	host := func(kv *mvccpb.KeyValue) (string, error) { return string(kv.Key[len(prefix):]), nil }
+	f := newFeed(s, prefix, host, func(host string) string { return host }, func(ctx context.Context, t EventType, host string) error {
+		return send(ctx, out, HostEvent{Type: t, Host: host})
+	})
+	if err := f.read(ctx); err != nil {
+		return nil, Translate(ctx, "hosts", "watch the living", err)
+	}
+	go func() {
+		defer close(out)
+		runFeeds(ctx, []*feed[string]{f}, func(ctx context.Context) error { return send(ctx, out, HostEvent{Type: Synced}) })
+	}()
+	return out, nil
+}
+
+// runFeeds sends what the feeds have read, says that it is all, and follows them until
+// ctx ends.
+func runFeeds[V any](ctx context.Context, feeds []*feed[V], synced func(context.Context) error) {
 	for _, f := range feeds {
-		f.out = out
 		if f.flush(ctx) != nil {
 			return
 		}
 	}
-	if send(ctx, out, Event{Type: Synced}) != nil {
+	if synced(ctx) != nil {
 		return
 	}
 	var group errgroup.Group
@@ -88,134 +119,11 @@ func (s *Store) runFeeds(ctx context.Context, feeds []*feed, out chan<- Event) {
 	_ = group.Wait()
 }
 
-// feed follows one prefix. seen is what the reader was told; pending is what it is not
-// told yet; next is the first revision that was not looked at.
-type feed struct {
-	store   *Store
-	prefix  string
-	out     chan<- Event
-	seen    map[string]manifest.Record
-	pending []Event
-	next    int64
-}
-
-// read compares all records with seen: the start, and what to do after a compaction.
-func (f *feed) read(ctx context.Context) error {
-	there := map[string]bool{}
-	rev, err := f.store.EachPage(ctx, f.prefix, func(kv *mvccpb.KeyValue) error {
-		there[string(kv.Key)] = true
-		f.put(kv)
-		return nil
-	})
-	if err != nil {
-		f.pending = nil
-		return err
-	}
-	for key := range f.seen {
-		if !there[key] {
-			f.remove(key)
-		}
-	}
-	f.next = rev + 1
-	return nil
-}
-
-// put notes a record unless the reader has it. What cannot be decoded is logged and left
-// out: one bad record must not end the watch of all others.
-func (f *feed) put(kv *mvccpb.KeyValue) {
-	key := string(kv.Key)
-	if f.seen[key].Metadata.ResourceVersion >= kv.ModRevision {
-		return
-	}
-	rec, err := decodeRecord(kv)
-	if err != nil {
-		f.store.log.Error("record left out of a watch", "key", key, "error", err)
-		return
-	}
-	f.pending = append(f.pending, Event{Type: Put, Record: rec})
-}
-
-func (f *feed) remove(key string) {
-	if rec, ok := f.seen[key]; ok {
-		f.pending = append(f.pending, Event{Type: Delete, Record: rec})
-	}
-}
-
-// flush sends what is pending, and marks it seen as it is sent.
-func (f *feed) flush(ctx context.Context) error {
-	for _, event := range f.pending {
-		if err := send(ctx, f.out, event); err != nil {
-			return err
-		}
-		key, _ := f.store.recordKey(event.Record.Kind, event.Record.Metadata.Name)
-		if event.Type == Delete {
-			delete(f.seen, key)
-		} else {
-			f.seen[key] = event.Record
-		}
-	}
-	f.pending = nil
-	return nil
-}
-
-func send(ctx context.Context, out chan<- Event, event Event) error {
+func send[E any](ctx context.Context, out chan<- E, event E) error {
 	select {
 	case out <- event:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// follow watches from next until ctx ends.
-func (f *feed) follow(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := f.stream(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		f.store.log.Debug("watch starts again", "prefix", f.prefix, "revision", f.next, "error", err)
-		if errors.Is(err, rpctypes.ErrCompacted) {
-			if err = f.read(ctx); err == nil {
-				err = f.flush(ctx)
-			}
-			if err == nil {
-				continue
-			}
-		}
-		if wait(ctx, watchPause) != nil {
-			return
-		}
-	}
-}
-
-// stream is one watch, until it breaks. RequireLeader makes it break on a member that is
-// cut off from the others, so that the client goes to another one.
-func (f *feed) stream(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel()
-	responses := f.store.client.Watch(ctx, f.prefix, clientv3.WithPrefix(), clientv3.WithRev(f.next), clientv3.WithProgressNotify())
-	for resp := range responses {
-		if err := resp.Err(); err != nil {
-			return err
-		}
-		for _, event := range resp.Events {
-			if event.Type == clientv3.EventTypeDelete {
-				f.remove(string(event.Kv.Key))
-			} else {
-				f.put(event.Kv)
-			}
-			// One by one: the next event is compared with what this one made seen.
-			if err := f.flush(ctx); err != nil {
-				return err
-			}
-		}
-		// While a watch catches up, the header's revision runs ahead of the events.
-		if n := len(resp.Events); n > 0 {
-			f.next = resp.Events[n-1].Kv.ModRevision + 1
-		} else if resp.IsProgressNotify() {
-			f.next = resp.Header.Revision + 1
-		}
-	}
-	return errors.New("stream ended")
 }

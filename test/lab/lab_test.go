@@ -107,6 +107,11 @@ func TestHostsDoNotSeeEachOther(t *testing.T) {
 	require.NotContains(t, run(t, "ovs-vsctl", "--timeout=5", "list-br"), "only-there")
 }
 
+func TestAccountsMadeInAHostAreItsOwn(t *testing.T) {
+	run(t, build(t), "--bare", "sh", "-c", "groupadd --system only-there && getent group only-there")
+	require.Error(t, exec.CommandContext(t.Context(), "getent", "group", "only-there").Run())
+}
+
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lab")

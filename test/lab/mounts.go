@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// private are the folders of which every host has its own, empty. The image cache
-// (/var/cache/burrow) is not among them: images are shared by all hosts.
+// private are the folders of which every host has its own, empty, beside /run. The image
+// cache (/var/cache/burrow) is not among them: images are shared by all hosts.
 var private = []string{
-	"/run", "/etc/openvswitch", "/var/lib/openvswitch", "/var/log/openvswitch",
+	"/etc/openvswitch", "/var/lib/openvswitch", "/var/log/openvswitch",
 	"/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/var/lib/burrow", "/etc/burrow",
 }
 
-// filled are the folders of which every host has its own copy.
-var filled = []string{"/etc/libvirt"}
+// filled are the folders of which every host has its own copy: what is configured in it,
+// and the accounts that `burrow up` makes, stay its own.
+var filled = []string{"/etc"}
 
 // mounts gives the host its own view of /proc, /sys and of all state below [private]
 // and [filled].
@@ -32,7 +33,7 @@ func (t task) mounts() error {
 		text, _ := os.ReadFile(resolv)
 		t.Resolv = string(text)
 	}
-	steps := []func() error{kernelFilesystems, privateFolders, filledFolders, privateKVM}
+	steps := []func() error{kernelFilesystems, privateRun, filledFolders, privateFolders, privateKVM}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -69,20 +70,35 @@ func kernelFilesystems() error {
 	return nil
 }
 
-func privateFolders() error {
-	for _, dir := range private {
-		// A mount needs a place: an empty folder stays on a machine that had none.
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions); err != nil {
-			return fmt.Errorf("mount %s: %w", dir, err)
-		}
+// privateRun comes first: the copies of the filled folders are in it.
+func privateRun() error {
+	if err := privateFolder("/run"); err != nil {
+		return err
 	}
 	for _, dir := range []string{"/run/lock", "/run/netns"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func privateFolders() error {
+	for _, dir := range private {
+		if err := privateFolder(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func privateFolder(dir string) error {
+	// A mount needs a place: an empty folder stays on a machine that had none.
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, tmpfsOptions); err != nil {
+		return fmt.Errorf("mount %s: %w", dir, err)
 	}
 	return nil
 }
@@ -101,7 +117,7 @@ func filledFolders() error {
 			return err
 		}
 		for _, own := range machinesOwn {
-			folder := filepath.Join(copied, own)
+			folder := filepath.Join("/run/lab", own)
 			if _, err := os.Stat(folder); err != nil {
 				continue
 			}
@@ -118,7 +134,7 @@ func filledFolders() error {
 
 // machinesOwn are the parts of a copied folder that hold the machine's own domains,
 // networks, pools and secrets: a lab's libvirtd must not know, and start, them.
-var machinesOwn = []string{"qemu", "storage", "secrets", "hooks"}
+var machinesOwn = []string{"/etc/libvirt/qemu", "/etc/libvirt/storage", "/etc/libvirt/secrets", "/etc/libvirt/hooks"}
 
 // replaceFile puts a file with the given text over path, in this mount namespace only.
 func replaceFile(path, text string) error {

@@ -23,6 +23,8 @@ const (
 	// workerCommonName is the only certificate name that may talk to etcd: the CLI's
 	// certificate, which a whole group can read, is signed by the same authority.
 	workerCommonName = "burrow-worker"
+	// serverCommonName is the only certificate name that may be a peer.
+	serverCommonName = "burrow-server"
 )
 
 // Config says where the member keeps its data and where it listens.
@@ -36,6 +38,10 @@ type Config struct {
 	TLS *TLS
 	// UnsafeNoFsync trades durability for speed: tests only.
 	UnsafeNoFsync bool
+	// QuotaBytes is the largest backend; 0 is etcd's own advice, 8 GiB.
+	QuotaBytes int64
+	// Cluster nil is a member alone.
+	Cluster *Cluster
 	// LogLevel is zap's: "warn", "info", …
 	LogLevel string
 }
@@ -50,6 +56,9 @@ type Node struct {
 	etcd     *embed.Etcd
 	endpoint string
 }
+
+// errForeignData means that the data folder was made as a member of another cluster.
+var errForeignData = errors.New("the data belong to another cluster")
 
 // Start runs the member and returns when it serves reads and writes. The process's
 // working folder becomes cfg.Dir: unix socket paths are limited to 108 bytes, so
@@ -73,13 +82,17 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	node := &Node{etcd: etcd, endpoint: endpoint}
 	select {
 	case <-etcd.Server.ReadyNotify():
+		if err := cfg.Cluster.owns(etcd); err != nil {
+			etcd.Close()
+			return nil, fmt.Errorf("etcd: start with data in %s: %w", dir, err)
+		}
 		return node, nil
 	case err := <-etcd.Err():
 		etcd.Close()
 		return nil, fmt.Errorf("etcd: serve on %s: %w", endpoint, err)
 	case <-ctx.Done():
 		etcd.Close()
-		return nil, fmt.Errorf("etcd: wait until %s serves: %w", endpoint, context.Cause(ctx))
+		return nil, fmt.Errorf("etcd: wait until %s serves%s: %w", endpoint, cfg.Cluster.hint(), context.Cause(ctx))
 	}
 }
 
@@ -111,9 +124,13 @@ func (c Config) embedded(dir string) (settings *embed.Config, endpoint string) {
 	settings.AutoCompactionMode = embed.CompactorModePeriodic
 	settings.AutoCompactionRetention = compactionRetention
 	settings.QuotaBackendBytes = quotaBytes
+	if c.QuotaBytes > 0 {
+		settings.QuotaBackendBytes = c.QuotaBytes
+	}
 	settings.UnsafeNoFsync = c.UnsafeNoFsync
 	settings.LogLevel = c.LogLevel
 	settings.LogOutputs = []string{"stderr"}
+	c.Cluster.join(settings, c.TLS)
 	return settings, clients.String()
 }
 

@@ -2,12 +2,15 @@ package addresses
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"burrow.dev/burrow/internal/addrspace"
@@ -72,6 +75,11 @@ func (a *Allocator) Allocate(ctx context.Context, networkUID string, wants []add
 		return nil, nil
 	}
 	k := keys{a.store, networkUID}
+	for i, w := range wants {
+		if slices.ContainsFunc(wants[:i], func(earlier addrspace.Want) bool { return earlier.Owner == w.Owner }) {
+			return nil, errs.NewPermanent("owner "+w.Owner, "allocate address", fmt.Errorf("%w: it is asked for twice", errs.ErrInvalid), "")
+		}
+	}
 	have, err := a.holdings(ctx, k, wants)
 	if err != nil {
 		return nil, err
@@ -81,18 +89,37 @@ func (a *Allocator) Allocate(ctx context.Context, networkUID string, wants []add
 	}
 	r := newRequest(ctx, wants, nil)
 	if err := a.submit(k, r); err != nil {
-		return nil, err
+		return nil, a.nameUsers(ctx, k, err)
 	}
 	return r.got, nil
 }
 
+// nameUsers adds to the error of a full subnet who has its addresses. That reads all owners,
+// so it is done when the lock is no longer held.
+func (a *Allocator) nameUsers(ctx context.Context, k keys, err error) error {
+	var full *addrspace.ExhaustedError
+	if !errors.As(err, &full) {
+		return err
+	}
+	users, reading := a.users(ctx, k)
+	if reading != nil {
+		return reading
+	}
+	full.Users = users
+	return err
+}
+
 // Release takes back all addresses whose owner starts with one of the prefixes
 // ("<uid>/<nic>/"), into quarantine. What is not owned so is not touched; none is success.
+// It looks under the lock even for what seems to have nothing: an allocation whose caller has
+// given up may be under way.
 func (a *Allocator) Release(ctx context.Context, networkUID string, ownerPrefixes ...string) error {
+	if len(ownerPrefixes) == 0 {
+		return nil
+	}
 	k := keys{a.store, networkUID}
-	held, err := a.heldBy(ctx, k, ownerPrefixes)
-	if err != nil || len(held) == 0 {
-		return err
+	if slices.Contains(ownerPrefixes, "") {
+		return errs.NewPermanent("network "+networkUID, "release addresses", fmt.Errorf("%w: an owner without a name", errs.ErrInvalid), "")
 	}
 	return a.submit(k, newRequest(ctx, nil, ownerPrefixes))
 }
@@ -134,11 +161,11 @@ func heldPrefix(w addrspace.Want, value []byte) (netip.Prefix, error) {
 	return p, nil
 }
 
-// holding is an address with its owner and the revision at which both keys were written.
+// holding is an address with its owner, as o/<owner> says.
 type holding struct {
-	owner    string
-	prefix   netip.Prefix
-	revision int64
+	owner  string
+	prefix netip.Prefix
+	kv     *mvccpb.KeyValue
 }
 
 // heldBy lists the addresses of owners that start with one of the prefixes.
@@ -163,7 +190,7 @@ func (a *Allocator) heldBy(ctx context.Context, k keys, ownerPrefixes []string) 
 				if err != nil {
 					return nil, errs.NewOperator("owner "+owner, "decode address", err, "")
 				}
-				out = append(out, holding{owner: owner, prefix: p, revision: kv.ModRevision})
+				out = append(out, holding{owner: owner, prefix: p, kv: kv})
 			}
 		}
 	}

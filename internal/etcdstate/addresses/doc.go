@@ -15,7 +15,11 @@
 //
 // Keys, below ipam/<network uid>/: a/<address> (owner, since), o/<owner> (address),
 // q/<address> (leased: not handed out again until it expires), b/<block> (addresses in
-// use among 256), cursor/<subnet> (next address to try). pools/<network uid> is the
-// network as settled: its revision is compared as well, so nothing is handed out on a
-// network that was deleted or changed meanwhile.
+// use among 256, or in a smaller subnet), cursor/<subnet> (next address to try).
+//
+// pools/<network uid> is the network as settled, with what users have reserved in it. What is
+// reserved, by the manifest or by a user, is one thing from there on: it is taken out of the
+// subnet's addrspace.Space, so it is neither handed out nor counted in a block. The
+// entry's revision is compared by every transaction: nothing is handed out on a network that
+// was deleted or changed meanwhile.
 package addresses

@@ -2,9 +2,9 @@ package addresses
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -31,17 +31,38 @@ func (h *hold) allocateAll(ctx context.Context, batch []*request) error {
 		if len(items) == 0 {
 			return nil
 		}
-		if err := h.allocateSome(ctx, items); err != nil {
+		if err := h.allocateSome(ctx, batch, items); err != nil {
 			return err
 		}
 	}
 }
 
+// lacking counts what a batch has not got yet.
+func lacking(batch []*request) int {
+	n := 0
+	for _, r := range unfinished(batch) {
+		for _, got := range r.got {
+			if !got.IsValid() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // outstanding lists wants without an address, of whole requests, up to txnAddresses; a
-// request bigger than wholeRequest is cut.
+// request bigger than wholeRequest is cut. Of several requests for the same owner the first
+// is listed: the others find its answer.
 func outstanding(batch []*request) []item {
 	var out []item
+	owners := map[string]bool{}
 	for _, r := range unfinished(batch) {
+		if slices.ContainsFunc(r.wants, func(w addrspace.Want) bool { return owners[w.Owner] }) {
+			continue
+		}
+		for _, w := range r.wants {
+			owners[w.Owner] = true
+		}
 		var own []item
 		for i, w := range r.wants {
 			if !r.got[i].IsValid() && len(own) < wholeRequest {
@@ -58,12 +79,12 @@ func outstanding(batch []*request) []item {
 
 // allocateSome reads, decides, and writes one transaction. Requests that cannot be served
 // are finished with their error; what did not fit stays outstanding.
-func (h *hold) allocateSome(ctx context.Context, items []item) error {
+func (h *hold) allocateSome(ctx context.Context, batch []*request, items []item) error {
 	wants := make([]addrspace.Want, len(items))
 	for i, it := range items {
 		wants[i] = it.want
 	}
-	state, err := h.read(ctx, wants)
+	state, err := h.read(ctx, wants, nil)
 	if err != nil {
 		return err
 	}
@@ -80,18 +101,18 @@ func (h *hold) allocateSome(ctx context.Context, items []item) error {
 	}
 	p.assign(time.Now().UTC())
 	for _, it := range p.exhausted {
-		users, err := h.users(ctx, h.k)
-		if err != nil {
-			return err
-		}
 		sp := state.spaces[it.want.Subnet]
-		it.req.fail(&addrspace.ExhaustedError{Subnet: sp.Prefix, Size: sp.Size(), Users: users})
+		it.req.fail(&addrspace.ExhaustedError{Subnet: sp.Prefix, Size: sp.Size().String()})
 	}
 	if len(p.granted) == 0 {
 		return nil
 	}
 	cmps, ops := p.transaction()
-	if err := h.commit(ctx, cmps, ops); err != nil {
+	commit := h.commit
+	if len(p.granted) == lacking(batch) {
+		commit = h.commitLast
+	}
+	if err := commit(ctx, cmps, ops); err != nil {
 		return err
 	}
 	for _, g := range p.granted {
@@ -158,9 +179,9 @@ func (h *hold) look(ctx context.Context, p *plan) error {
 	answers := resp.Responses
 	for _, a := range p.statics {
 		if kvs := answers[0].GetResponseRange().Kvs; len(kvs) > 0 {
-			var o owned
-			if err := json.Unmarshal(kvs[0].Value, &o); err != nil {
-				return errs.NewOperator(string(kvs[0].Key), "decode address", err, "")
+			o, err := decodeOwned(kvs[0])
+			if err != nil {
+				return err
 			}
 			p.owners[a] = o.Owner
 		}

@@ -26,10 +26,12 @@ type hold struct {
 	gaps map[string]int
 }
 
-// owned is the value of a/<address>.
+// owned is the value of a/<address>, and of q/<address>, where Owner had it, Since is its
+// release, and Until about when the lease ends.
 type owned struct {
 	Owner string    `json:"owner"`
 	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // reading is a network as it was read under the lock: the pool, cursors and block counts.
@@ -40,10 +42,11 @@ type reading struct {
 	counts  map[string]*mvccpb.KeyValue // by count key
 	used    map[string]int              // by count key
 	has     []*mvccpb.KeyValue          // o/<owner>, one a want
+	at      []*mvccpb.KeyValue          // a/<address>, one an address
 }
 
 // read takes all that a decision needs but the blocks, in one request.
-func (h *hold) read(ctx context.Context, wants []addrspace.Want) (*reading, error) {
+func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.Addr) (*reading, error) {
 	ops := []clientv3.Op{
 		clientv3.OpGet(h.k.pool()),
 		clientv3.OpGet(h.k.cursors(), clientv3.WithPrefix()),
@@ -51,6 +54,9 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want) (*reading, erro
 	}
 	for _, w := range wants {
 		ops = append(ops, clientv3.OpGet(h.k.owner(w.Owner)))
+	}
+	for _, a := range addrs {
+		ops = append(ops, clientv3.OpGet(h.k.addr(a)))
 	}
 	resp, err := h.store.Client().Txn(ctx).Then(ops...).Commit()
 	if err != nil {
@@ -76,31 +82,55 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want) (*reading, erro
 		}
 		out.counts[string(kv.Key)], out.used[string(kv.Key)] = kv, n
 	}
-	for _, r := range answers[3:] {
+	for i, r := range answers[3:] {
 		var kv *mvccpb.KeyValue
 		if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
 			kv = kvs[0]
 		}
-		out.has = append(out.has, kv)
+		if i < len(wants) {
+			out.has = append(out.has, kv)
+		} else {
+			out.at = append(out.at, kv)
+		}
 	}
 	return out, nil
 }
 
 // parsePool gives the subnets of pools/<uid>.
 func parsePool(kv *mvccpb.KeyValue) ([]*addrspace.Space, error) {
+	entry, err := decodeEntry(kv)
+	if err != nil {
+		return nil, err
+	}
+	spaces, err := entry.Spaces()
+	if err != nil {
+		return nil, errs.NewOperator("network/"+entry.Name, "read subnets", err, "")
+	}
+	return spaces, nil
+}
+
+func decodeEntry(kv *mvccpb.KeyValue) (addrspace.Entry, error) {
 	var entry addrspace.Entry
 	if err := json.Unmarshal(kv.Value, &entry); err != nil {
-		return nil, errs.NewOperator(string(kv.Key), "decode network", err, "")
+		return entry, errs.NewOperator(string(kv.Key), "decode network", err, "")
 	}
-	var out []*addrspace.Space
-	for _, s := range entry.Network.Subnets {
-		sp, err := addrspace.Parse(s)
-		if err != nil {
-			return nil, errs.NewOperator("network/"+entry.Name, "read subnets", err, "")
-		}
-		out = append(out, sp)
+	return entry, nil
+}
+
+func decodeOwned(kv *mvccpb.KeyValue) (owned, error) {
+	var o owned
+	if err := json.Unmarshal(kv.Value, &o); err != nil {
+		return o, errs.NewOperator(string(kv.Key), "decode address", err, "")
 	}
-	return out, nil
+	return o, nil
+}
+
+// poolUnchanged compares that the network is as it was read.
+func (r *reading) poolUnchanged(k keys) clientv3.Cmp {
+	if r.pool != nil {
+		return etcdstate.Unchanged(r.pool)
+	}
+	return etcdstate.Absent(k.pool())
 }
 
 // unchanged compares that a block count is what was read.
@@ -119,6 +149,16 @@ func (r *reading) spaceOf(a netip.Addr) *addrspace.Space {
 		}
 	}
 	return nil
+}
+
+// commitLast is commit of what ends this hold: it gives the lock back as well. When its
+// answer is lost, the next try finds its work done, or the lock lost.
+func (h *hold) commitLast(ctx context.Context, cmps []clientv3.Cmp, ops []clientv3.Op) error {
+	err := h.commit(ctx, cmps, append(ops, h.held.GiveBack()))
+	if err == nil {
+		h.held.GivenBack()
+	}
+	return err
 }
 
 // commit runs a transaction that compares the lock as well.

@@ -2,7 +2,9 @@ package addresses
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -35,7 +37,7 @@ type plan struct {
 	added     map[string]int        // by count key
 	cursors   map[string]netip.Addr // by cursor key
 	gaps      map[*addrspace.Space][]netip.Addr
-	gone      map[netip.Addr]string // granted in this plan, to whom
+	gone      map[netip.Addr]item // granted in this plan
 }
 
 // grant is an address for an item.
@@ -52,7 +54,7 @@ func newPlan(k keys, state *reading, known map[string]int, items []item) *plan {
 		k: k, state: state, known: known,
 		bySpace: map[*addrspace.Space][]netip.Prefix{},
 		owners:  map[netip.Addr]string{}, quarantined: map[netip.Addr]bool{}, busy: map[netip.Prefix]map[netip.Addr]bool{},
-		added: map[string]int{}, cursors: map[string]netip.Addr{}, gaps: map[*addrspace.Space][]netip.Addr{}, gone: map[netip.Addr]string{},
+		added: map[string]int{}, cursors: map[string]netip.Addr{}, gaps: map[*addrspace.Space][]netip.Addr{}, gone: map[netip.Addr]item{},
 	}
 	need := map[*addrspace.Space]int{}
 	for _, it := range items {
@@ -119,16 +121,19 @@ func (p *plan) assign(now time.Time) {
 // fits into this transaction.
 func (p *plan) assignRequest(items []item, now time.Time) bool {
 	var mine []grant
+	before := maps.Clone(p.gaps)
 	undo := func() {
 		for _, g := range mine {
 			delete(p.gone, g.prefix.Addr())
-			if !g.item.want.Static.IsValid() {
-				p.gaps[g.space] = append([]netip.Addr{g.prefix.Addr()}, p.gaps[g.space]...)
-			}
 		}
+		p.gaps = before
 	}
 	for _, it := range items {
-		a, sp, err := p.pick(it.want)
+		a, sp, err := p.pick(it)
+		if errors.Is(err, errNotYet) {
+			undo()
+			return true
+		}
 		if err != nil {
 			undo()
 			it.req.fail(err)
@@ -145,7 +150,7 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 			it.req.fail(errs.NewPermanent("address "+a.String(), "encode", err, ""))
 			return true
 		}
-		p.gone[a] = it.want.Owner
+		p.gone[a] = it
 		mine = append(mine, grant{it, netip.PrefixFrom(a, sp.Prefix.Bits()), string(value), sp})
 	}
 	if !p.fits(mine) {
@@ -155,7 +160,7 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 	for _, g := range mine {
 		a := g.prefix.Addr()
 		if g.space.Automatic(a) {
-			key := p.k.count(addrspace.BlockOf(a))
+			key := p.k.count(g.space.BlockOf(a))
 			p.added[key]++
 			if _, read := p.known[key]; read {
 				p.known[key]--
@@ -173,12 +178,19 @@ func (p *plan) assignRequest(items []item, now time.Time) bool {
 	return true
 }
 
-// pick gives the address for a want; invalid when the blocks that were read have none left.
-func (p *plan) pick(w addrspace.Want) (netip.Addr, *addrspace.Space, error) {
+// errNotYet: the answer depends on whether this transaction succeeds.
+var errNotYet = errors.New("not yet decided")
+
+// pick gives the address for an item; invalid when the blocks that were read have none left.
+func (p *plan) pick(it item) (netip.Addr, *addrspace.Space, error) {
+	w := it.want
 	if a := w.Static; a.IsValid() {
 		owner, taken := p.owners[a]
 		if other, now := p.gone[a]; now {
-			owner, taken = other, true
+			if other.req != it.req {
+				return netip.Addr{}, nil, errNotYet
+			}
+			owner, taken = other.want.Owner, true
 		}
 		switch {
 		case taken:
@@ -233,7 +245,7 @@ func (p *plan) fits(more []grant) bool {
 		blocks[key] = true
 	}
 	for _, g := range more {
-		blocks[p.k.count(addrspace.BlockOf(g.prefix.Addr()))] = true
+		blocks[p.k.count(g.space.BlockOf(g.prefix.Addr()))] = true
 	}
 	return 3*(len(p.granted)+len(more))+len(blocks)+2 <= etcdstate.MaxOps
 }

@@ -213,6 +213,33 @@ func (a *Allocator) serveHeld(ctx context.Context, k keys, held *etcdstate.Held,
 	}
 }
 
+// underLock runs fn with a network's lock, from fresh readings again when something had
+// changed, the lock was lost, or a response: fn must know its own work when it finds it.
+func (a *Allocator) underLock(ctx context.Context, k keys, action string, fn func(*hold) error) error {
+	for attempt := 1; ; attempt++ {
+		err := a.once(ctx, k, fn)
+		overtaken := errors.Is(err, errChanged) || errors.Is(err, errLockLost)
+		if !overtaken && !errors.Is(err, errs.ErrUnavailable) {
+			return err
+		}
+		if attempt == attempts || pause(ctx) != nil {
+			if overtaken {
+				err = errs.NewTransient("network "+k.uid, action, fmt.Errorf("%w: %w", errs.ErrConflict, err))
+			}
+			return err
+		}
+	}
+}
+
+func (a *Allocator) once(ctx context.Context, k keys, fn func(*hold) error) error {
+	held, err := a.store.Lock(ctx, k.lock())
+	if err != nil {
+		return err
+	}
+	defer held.Unlock(ctx)
+	return fn(&hold{Allocator: a, k: k, held: held})
+}
+
 func unfinished(batch []*request) []*request {
 	return slices.DeleteFunc(slices.Clone(batch), (*request).finished)
 }

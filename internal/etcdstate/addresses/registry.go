@@ -98,25 +98,20 @@ func (a *Allocator) entries(ctx context.Context) ([]addrspace.Entry, int64, erro
 	return out, resp.Header.Revision, nil
 }
 
-// Forget removes all keys of a network under its lock. Owners other than its gateways, or
-// references of a host: *addrspace.InUseError, and nothing is changed. None there is success.
+// Forget removes all keys of a network under its lock, what users have reserved in it
+// included. Owners other than its gateways, or references of a host:
+// *addrspace.InUseError, and nothing is changed. None there is success.
 func (a *Allocator) Forget(ctx context.Context, uid string) error {
 	k := keys{a.store, uid}
-	held, err := a.store.Lock(ctx, k.lock())
-	if err != nil {
-		return err
-	}
-	defer held.Unlock(ctx)
 	refs := a.store.Key("refs", uid, "")
-	return etcdstate.RetryConflict(ctx, "network "+uid, "forget addresses", func() (bool, error) {
+	return a.underLock(ctx, k, "forget addresses", func(h *hold) error {
 		users, rev, err := a.owners(ctx, k)
 		if err != nil {
-			return false, err
+			return err
 		}
-		users = slices.DeleteFunc(users, func(u addrspace.User) bool { return u.UID == addrspace.GatewayOwner })
 		needed, err := a.store.References(ctx, uid, "")
 		if err != nil {
-			return false, err
+			return err
 		}
 		for _, owner := range needed {
 			if !slices.ContainsFunc(users, func(u addrspace.User) bool { return u.UID == owner }) {
@@ -124,16 +119,11 @@ func (a *Allocator) Forget(ctx context.Context, uid string) error {
 			}
 		}
 		if len(users) > 0 {
-			return false, &addrspace.InUseError{Users: users}
+			return &addrspace.InUseError{Users: users}
 		}
-		resp, err := a.store.Client().Txn(ctx).
-			If(held.IsOwner(), etcdstate.NothingNewer(k.addrs(), rev), etcdstate.NothingNewer(refs, rev)).
-			Then(clientv3.OpDelete(k.all(), clientv3.WithPrefix()), clientv3.OpDelete(k.pool())).
-			Commit()
-		if err != nil {
-			return false, etcdstate.Translate(ctx, "network "+uid, "forget addresses", err)
-		}
-		return resp.Succeeded, nil
+		return h.commit(ctx,
+			[]clientv3.Cmp{etcdstate.NothingNewer(k.addrs(), rev), etcdstate.NothingNewer(refs, rev)},
+			[]clientv3.Op{clientv3.OpDelete(k.all(), clientv3.WithPrefix()), clientv3.OpDelete(k.pool())})
 	})
 }
 
@@ -143,12 +133,14 @@ func (a *Allocator) users(ctx context.Context, k keys) ([]addrspace.User, error)
 	return users[:min(len(users), usersShown)], err
 }
 
-// owners counts addresses by server, biggest first.
+// owners counts addresses by server, biggest first, without the gateways.
 func (a *Allocator) owners(ctx context.Context, k keys) ([]addrspace.User, int64, error) {
 	counts := map[string]int{}
 	prefix := k.owner("")
 	rev, err := a.store.EachPage(ctx, prefix, func(kv *mvccpb.KeyValue) error {
-		counts[serverUID(strings.TrimPrefix(string(kv.Key), prefix))]++
+		if uid := serverUID(strings.TrimPrefix(string(kv.Key), prefix)); uid != addrspace.GatewayOwner {
+			counts[uid]++
+		}
 		return nil
 	})
 	if err != nil {

@@ -2,12 +2,14 @@ package addresses
 
 import (
 	"context"
+	"encoding/json"
+	"net/netip"
 	"strconv"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"burrow.dev/burrow/internal/addrspace"
+	"burrow.dev/burrow/internal/etcdstate"
 )
 
 // releaseAll serves the releases of a batch.
@@ -36,35 +38,45 @@ func (h *hold) releaseAll(ctx context.Context, batch []*request) error {
 	return nil
 }
 
-// releaseSome takes addresses back in one transaction. Each is compared with the revision
-// at which its two keys were written: somebody else's is never touched.
+// releaseSome takes addresses back in one transaction. Each is compared with what its two
+// keys were read as: somebody else's is never touched.
 func (h *hold) releaseSome(ctx context.Context, held []holding) error {
-	state, err := h.read(ctx, nil)
+	addrs := make([]netip.Addr, len(held))
+	for i, x := range held {
+		addrs[i] = x.prefix.Addr()
+	}
+	state, err := h.read(ctx, nil, addrs)
 	if err != nil {
 		return err
 	}
-	var hold []clientv3.OpOption
-	if h.quarantine > 0 {
-		lease, err := h.store.Client().Grant(ctx, int64((h.quarantine+time.Second-1)/time.Second))
-		if err != nil {
-			return h.fail(ctx, "quarantine", err)
-		}
-		hold = append(hold, clientv3.WithLease(lease.ID))
+	rest, err := h.quarantined(ctx)
+	if err != nil {
+		return err
 	}
-	var cmps []clientv3.Cmp
+	cmps := []clientv3.Cmp{state.poolUnchanged(h.k)}
 	var ops []clientv3.Op
 	freed := map[string]int{}
-	for _, x := range held {
-		a := x.prefix.Addr()
-		for _, key := range []string{h.k.owner(x.owner), h.k.addr(a)} {
-			cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(key), "=", x.revision))
-			ops = append(ops, clientv3.OpDelete(key))
+	for i, x := range held {
+		a, kv := addrs[i], state.at[i]
+		cmps = append(cmps, etcdstate.Unchanged(x.kv))
+		ops = append(ops, clientv3.OpDelete(h.k.owner(x.owner)))
+		if kv == nil {
+			continue
 		}
-		if len(hold) > 0 {
-			ops = append(ops, clientv3.OpPut(h.k.hold(a), x.owner, hold...))
+		o, err := decodeOwned(kv)
+		if err != nil {
+			return err
+		}
+		if o.Owner != x.owner {
+			continue
+		}
+		cmps = append(cmps, etcdstate.Unchanged(kv))
+		ops = append(ops, clientv3.OpDelete(h.k.addr(a)))
+		if rest != nil {
+			ops = append(ops, rest(a, x.owner))
 		}
 		if sp := state.spaceOf(a); sp != nil && sp.Automatic(a) {
-			freed[h.k.count(addrspace.BlockOf(a))]++
+			freed[h.k.count(sp.BlockOf(a))]++
 		}
 	}
 	for key, n := range freed {
@@ -72,6 +84,23 @@ func (h *hold) releaseSome(ctx context.Context, held []holding) error {
 		ops = append(ops, putCount(key, state.used[key]-n))
 	}
 	return h.commit(ctx, cmps, ops)
+}
+
+// quarantined gives what puts an address into quarantine, with a new lease; nil is none.
+func (h *hold) quarantined(ctx context.Context) (func(a netip.Addr, owner string) clientv3.Op, error) {
+	if h.quarantine <= 0 {
+		return nil, nil
+	}
+	lease, err := h.store.Client().Grant(ctx, int64((h.quarantine+time.Second-1)/time.Second))
+	if err != nil {
+		return nil, h.fail(ctx, "quarantine", err)
+	}
+	now := time.Now().UTC()
+	until := now.Add(time.Duration(lease.TTL) * time.Second)
+	return func(a netip.Addr, owner string) clientv3.Op {
+		note, _ := json.Marshal(owned{Owner: owner, Since: now, Until: until}) // strings and times: no error
+		return clientv3.OpPut(h.k.hold(a), string(note), clientv3.WithLease(lease.ID))
+	}, nil
 }
 
 // putCount writes a block count; a block without addresses has no key.

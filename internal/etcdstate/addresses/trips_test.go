@@ -57,7 +57,7 @@ func TestRoundTripsAreConstant(t *testing.T) {
 
 // fill takes those addresses of a /16 that in chooses and nobody has, as earlier
 // allocations would have.
-func (p process) fill(t *testing.T, uid string, in func(n int) bool) {
+func (p process) fill(t testing.TB, uid string, in func(n int) bool) {
 	t.Helper()
 	k := keys{p.store, uid}
 	client := p.store.Client()

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Runs the long forms of the tests that kill, stop and cut off what Burrow stands on:
+# minutes each. One package after the other, so that they do not slow each other down.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export BURROW_FAULTS=1
+go test -p 1 -count 1 -timeout "${TIMEOUT:-60m}" "$@" ./internal/etcdstate/...
