@@ -2,10 +2,12 @@ package etcdstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"burrow.dev/burrow/internal/errs"
@@ -135,6 +137,10 @@ func (s *Store) Delete(ctx context.Context, kind manifest.Kind, name, uid string
 			return false, err
 		}
 		resp, err := s.client.Txn(ctx).If(Unchanged(kvs[0])).Then(append(noted, clientv3.OpDelete(key))...).Commit()
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			// A full etcd takes deletions only. That it was deleted is not remembered then.
+			resp, err = s.client.Txn(ctx).If(Unchanged(kvs[0])).Then(clientv3.OpDelete(key)).Commit()
+		}
 		return err == nil && resp.Succeeded, Translate(ctx, ref(kind, name), "delete record", err)
 	})
 }
