@@ -27,8 +27,10 @@ const (
 	// benchRoom is how many addresses are given back at a time, so that a network that is
 	// nearly full stays so.
 	benchRoom = 500
-	// bareSamples is how many bare transactions are measured before and after.
-	bareSamples = 40
+	// bareSamples is how many bare transactions are measured before and after, one after
+	// the other, and bareTogether how many by all callers at once.
+	bareSamples  = 40
+	bareTogether = 200
 )
 
 // BenchmarkAllocate measures allocations against an etcd that syncs to the disk, beside
@@ -37,6 +39,7 @@ const (
 //	p50-ms p99-ms allocs/s   what a caller waits, what all callers get together
 //	bare-ms                  the bare transaction's p50
 //	p50/bare                 the ratio; machines differ, this should not
+//	bare/s                   bare transactions of as many callers together
 func BenchmarkAllocate(b *testing.B) {
 	for _, members := range []int{1, 3} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
@@ -91,7 +94,7 @@ func (x *bench) network(b *testing.B) string {
 
 // run makes b.N allocations by some callers at once, spread over networks and processes.
 func (x *bench) run(b *testing.B, networks []string, workers int) {
-	bare := x.bare(b)
+	bare, rate := x.bare(b), x.bareRate(b, workers)
 	var all []time.Duration
 	var spent time.Duration
 	for left := b.N; left > 0; {
@@ -106,7 +109,7 @@ func (x *bench) run(b *testing.B, networks []string, workers int) {
 		}
 		left -= n
 	}
-	bare = append(bare, x.bare(b)...)
+	bare, rate = append(bare, x.bare(b)...), (rate+x.bareRate(b, workers))/2
 	slices.Sort(all)
 	slices.Sort(bare)
 	p50, plain := all[len(all)/2], bare[len(bare)/2]
@@ -115,6 +118,7 @@ func (x *bench) run(b *testing.B, networks []string, workers int) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "p99-ms")
 	b.ReportMetric(float64(plain.Microseconds())/1000, "bare-ms")
 	b.ReportMetric(float64(p50)/float64(plain), "p50/bare")
+	b.ReportMetric(rate, "bare/s")
 	b.ReportMetric(0, "ns/op") // the metrics above say it better
 }
 
@@ -144,17 +148,43 @@ func (x *bench) allocate(b *testing.B, networks []string, workers, n int) []time
 	return took
 }
 
-// bare measures the cheapest safe write: compare that a key is absent, and put it.
+// bare measures the cheapest safe write, one after the other.
 func (x *bench) bare(b *testing.B) []time.Duration {
 	b.Helper()
 	b.StopTimer()
 	took := make([]time.Duration, bareSamples)
 	for i := range took {
-		key := fmt.Sprintf("bare/%d", x.owners.Add(1))
 		begun := time.Now()
-		_, err := x.processes[0].store.Client().Txn(b.Context()).If(etcdstate.Absent(key)).Then(clientv3.OpPut(key, "x")).Commit()
+		require.NoError(b, x.write(b.Context(), x.processes[0]))
 		took[i] = time.Since(begun)
-		require.NoError(b, err)
 	}
 	return took
+}
+
+// bareRate measures how many of them some callers get together in a second.
+func (x *bench) bareRate(b *testing.B, workers int) float64 {
+	b.Helper()
+	b.StopTimer()
+	var left atomic.Int64
+	left.Store(bareTogether)
+	var callers sync.WaitGroup
+	begun := time.Now()
+	for w := range workers {
+		callers.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := x.write(b.Context(), x.processes[w%len(x.processes)]); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	return bareTogether / time.Since(begun).Seconds()
+}
+
+// write compares that a key is absent, and puts it.
+func (x *bench) write(ctx context.Context, p process) error {
+	key := fmt.Sprintf("bare/%d", x.owners.Add(1))
+	_, err := p.store.Client().Txn(ctx).If(etcdstate.Absent(key)).Then(clientv3.OpPut(key, "x")).Commit()
+	return err
 }
