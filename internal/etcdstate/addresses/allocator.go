@@ -168,12 +168,13 @@ type holding struct {
 	kv     *mvccpb.KeyValue
 }
 
-// heldBy lists the addresses of owners that start with one of the prefixes.
+// heldBy lists the addresses of owners that start with one of the prefixes, each once.
 func (a *Allocator) heldBy(ctx context.Context, k keys, ownerPrefixes []string) ([]holding, error) {
 	if len(ownerPrefixes) == 0 {
 		return nil, nil
 	}
 	var out []holding
+	seen := map[string]bool{}
 	for chunk := range slices.Chunk(ownerPrefixes, etcdstate.MaxOps) {
 		ops := make([]clientv3.Op, len(chunk))
 		for i, prefix := range chunk {
@@ -186,6 +187,10 @@ func (a *Allocator) heldBy(ctx context.Context, k keys, ownerPrefixes []string) 
 		for _, r := range resp.Responses {
 			for _, kv := range r.GetResponseRange().Kvs {
 				owner := strings.TrimPrefix(string(kv.Key), k.owner(""))
+				if seen[owner] {
+					continue
+				}
+				seen[owner] = true
 				p, err := netip.ParsePrefix(string(kv.Value))
 				if err != nil {
 					return nil, errs.NewOperator("owner "+owner, "decode address", err, "")

@@ -32,12 +32,18 @@ type process struct {
 
 func newProcess(t *testing.T, endpoint string, quarantine time.Duration) process {
 	t.Helper()
+	return newProcessOn(t, config.Etcd{Endpoints: []string{endpoint}}, quarantine)
+}
+
+func newProcessOn(t *testing.T, etcd config.Etcd, quarantine time.Duration) process {
+	t.Helper()
+	etcd.Prefix = "/test/" + t.Name()
 	trips := &atomic.Int64{}
 	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		trips.Add(1)
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{endpoint}, Prefix: "/test/" + t.Name()},
+	store, err := etcdstate.Open(etcd,
 		etcdstate.Options{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(count)}, LockTTL: 2 * time.Second})
 	require.NoError(t, err)
 	a := New(store, Options{Quarantine: quarantine})

@@ -4,22 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"burrow.dev/burrow/internal/addrspace"
-	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/devstacktest"
 	"burrow.dev/burrow/internal/errs"
-	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -107,40 +101,27 @@ func readPool(t *testing.T, p process, uid string) *reading {
 // An activity is given up, and its undo runs elsewhere while its transaction is under way.
 func TestReleaseWaitsForAnAllocationWhoseCallerHasGivenUp(t *testing.T) {
 	endpoint := devstacktest.Etcd(t)
-	under, onward := make(chan struct{}), make(chan struct{})
-	var once atomic.Bool
-	slow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		txn, ok := req.(*etcdserverpb.TxnRequest)
-		if ok && len(txn.Success) > 2 && txn.Success[0].GetRequestPut() != nil && strings.Contains(string(txn.Success[0].GetRequestPut().Key), "/a/") && once.CompareAndSwap(false, true) {
-			close(under)
-			<-onward
-		}
-		return invoke(ctx, method, req, reply, cc, opts...)
-	}
+	gate := newGated(false)
+	slowly := newGatedProcess(t, endpoint, gate)
 	p := newProcess(t, endpoint, none)
 	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
-	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{endpoint}, Prefix: "/test/" + t.Name()},
-		etcdstate.Options{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(slow)}})
-	require.NoError(t, err)
-	slowly := New(store, Options{Quarantine: none})
-	defer func() { slowly.Close(); require.NoError(t, store.Close()) }()
 	ctx, giveUp := context.WithCancel(t.Context())
 	asked := make(chan error)
 	go func() {
 		_, err := slowly.Allocate(ctx, uid, []addrspace.Want{{Owner: "s/eth/0"}})
 		asked <- err
 	}()
-	<-under
+	<-gate.reached
 	giveUp()
 	require.ErrorIs(t, <-asked, context.Canceled)
 	released := make(chan error)
 	go func() { released <- p.Release(t.Context(), uid, "s/") }()
 	select {
 	case err := <-released:
-		close(onward)
+		close(gate.going)
 		require.FailNow(t, "released before the allocation was decided", err)
 	case <-p.waiting(t, uid):
-		close(onward)
+		close(gate.going)
 	}
 	require.NoError(t, <-released)
 	users, err := p.users(t.Context(), keys{p.store, uid})
@@ -180,5 +161,17 @@ func TestReleaseAfterTheKeysWereWrittenAgain(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, p.Release(t.Context(), uid, "s/"))
+	requireConsistent(t, p, uid)
+}
+
+// An activity that is tried again while its first attempt still runs releases twice at once.
+func TestReleasedTwiceAtOnceIsCountedOnce(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	for _, owner := range []string{"s/eth/0", "s/eth/1", "t/eth/0", "u/eth/0"} {
+		_, err := p.one(t.Context(), uid, owner)
+		require.NoError(t, err)
+	}
+	require.NoError(t, p.Release(t.Context(), uid, "s/", "s/", "s/eth/"))
 	requireConsistent(t, p, uid)
 }
