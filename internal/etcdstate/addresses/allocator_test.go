@@ -192,19 +192,34 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func TestQuarantinedPoolIsTransientAndFreesItself(t *testing.T) {
-	p := newProcess(t, devstacktest.Etcd(t), time.Second)
+func TestQuarantinedPoolIsTransientAndItsLeaseFreesIt(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), time.Hour)
 	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "10.0.0.1"})
 	_, err := p.one(t.Context(), uid, "a/eth/0")
 	require.NoError(t, err)
 	require.NoError(t, p.Release(t.Context(), uid, "a/eth/"))
+	for _, owner := range []string{"b/eth/0", "a/eth/0"} {
+		_, err = p.one(t.Context(), uid, owner)
+		var held *addrspace.QuarantineError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, errs.Transient, errs.ClassOf(err))
+	}
+	p.endQuarantine(t, uid)
 	_, err = p.one(t.Context(), uid, "b/eth/0")
-	var held *addrspace.QuarantineError
-	require.ErrorAs(t, err, &held)
-	require.Eventually(t, func() bool {
-		_, err := p.one(t.Context(), uid, "b/eth/0")
-		return err == nil
-	}, 20*time.Second, 50*time.Millisecond)
+	require.NoError(t, err)
+}
+
+func TestQuarantineEndsByItself(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), time.Second)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/30", Gateway: "10.0.0.1"})
+	_, err := p.one(t.Context(), uid, "a/eth/0")
+	require.NoError(t, err)
+	before, err := p.store.Client().Get(t.Context(), "x")
+	require.NoError(t, err)
+	require.NoError(t, p.Release(t.Context(), uid, "a/eth/"))
+	<-p.store.Client().Watch(t.Context(), keys{p.store, uid}.held(), clientv3.WithPrefix(), clientv3.WithRev(before.Header.Revision), clientv3.WithFilterPut())
+	_, err = p.one(t.Context(), uid, "b/eth/0")
+	require.NoError(t, err)
 }
 
 func TestForgetRefusesANetworkInUse(t *testing.T) {

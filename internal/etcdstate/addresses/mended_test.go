@@ -175,3 +175,11 @@ func TestReleasedTwiceAtOnceIsCountedOnce(t *testing.T) {
 	require.NoError(t, p.Release(t.Context(), uid, "s/", "s/", "s/eth/"))
 	requireConsistent(t, p, uid)
 }
+
+func TestWhatIsAskedForIsGivenBeforeTheRest(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	got, err := p.Allocate(t.Context(), uid, []addrspace.Want{{Owner: "s/eth/0"}, {Owner: "s/eth/1", Static: netip.MustParseAddr("10.0.0.2")}})
+	require.NoError(t, err)
+	require.Equal(t, "[10.0.0.3/24 10.0.0.2/24]", fmt.Sprint(got))
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"burrow.dev/burrow/internal/addrspace"
@@ -117,10 +118,20 @@ func (p *plan) assign(now time.Time) {
 	}
 }
 
-// assignRequest gives one request's items their addresses, all or none. False: no more
-// fits into this transaction.
+// assignRequest gives one request's items their addresses, all or none; first those that are
+// asked for, so that the others do not take them. False: no more fits into this transaction.
 func (p *plan) assignRequest(items []item, now time.Time) bool {
 	var mine []grant
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b item) int {
+		switch {
+		case a.want.Static.IsValid() == b.want.Static.IsValid():
+			return 0
+		case a.want.Static.IsValid():
+			return -1
+		}
+		return 1
+	})
 	before := maps.Clone(p.gaps)
 	undo := func() {
 		for _, g := range mine {

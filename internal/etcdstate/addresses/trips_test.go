@@ -1,6 +1,7 @@
 package addresses
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/devstacktest"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
@@ -55,6 +57,57 @@ func TestRoundTripsAreConstant(t *testing.T) {
 	require.ErrorIs(t, err, errs.ErrNoSpace)
 }
 
+// Nor does it matter what is asked for: an address by name, a server's several at once, or
+// any of a network with reservations.
+func TestRoundTripsOfStaticsBatchesAndReservedNetworks(t *testing.T) {
+	const most = 6
+	p := newProcess(t, devstacktest.Etcd(t), none)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.16.0.0/16", Gateway: "10.16.0.1", Reserved: []string{"10.16.3.0-10.16.4.255"}}, manifest.Subnet{CIDR: "fd00::/64", Gateway: "fd00::1"})
+	_, err := p.one(t.Context(), uid, "warm/eth/0") // makes the process's session
+	require.NoError(t, err)
+	for i := range 100 {
+		require.NoError(t, p.Reserve(t.Context(), uid, span(fmt.Sprintf("10.16.%d.7-10.16.%d.9", 10+i, 10+i)), alice))
+	}
+	holes := rand.New(rand.NewPCG(3, 4))
+	p.fill(t, uid, func(n int) bool {
+		third, fourth := n>>8, n&0xff
+		reserved := third == 3 || third == 4 || (third >= 10 && third < 110 && fourth >= 7 && fourth <= 9)
+		return !reserved && holes.IntN(100) != 0
+	})
+	trips := func(wants ...addrspace.Want) (int64, error) {
+		before := p.trips.Load()
+		_, err := p.Allocate(t.Context(), uid, wants)
+		p.awaitUnlocked(t, uid)
+		return p.trips.Load() - before, err
+	}
+	statics := 0
+	for third := 200; statics < 5; third++ {
+		a := netip.AddrFrom4([4]byte{10, 16, byte(third), byte(third)})
+		n, err := trips(addrspace.Want{Owner: fmt.Sprintf("static%d/eth/0", third), Static: a})
+		require.LessOrEqual(t, n, int64(most), "static %s", a)
+		var taken *addrspace.TakenError
+		if err != nil && !errors.As(err, &taken) {
+			require.NoError(t, err)
+		}
+		statics++
+	}
+	for i := range 5 {
+		n, err := trips(addrspace.Want{Owner: fmt.Sprintf("s%d/eth/0", i)})
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, int64(most), "beside reservations")
+		var batch []addrspace.Want
+		for slot := range 12 {
+			batch = append(batch, addrspace.Want{Owner: fmt.Sprintf("b%d/eth/%d", i, slot), Subnet: slot % 2})
+		}
+		n, err = trips(batch...)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, int64(most), "a batch of 12 on two subnets")
+	}
+	n, err := trips(addrspace.Want{Owner: "refused/eth/0", Static: netip.MustParseAddr("10.16.11.8")})
+	require.ErrorIs(t, err, errs.ErrInvalid)
+	require.LessOrEqual(t, n, int64(most), "reserved")
+}
+
 // fill takes those addresses of a /16 that in chooses and nobody has, as earlier
 // allocations would have.
 func (p process) fill(t testing.TB, uid string, in func(n int) bool) {
@@ -77,7 +130,7 @@ func (p process) fill(t testing.TB, uid string, in func(n int) bool) {
 			usable := a != gateway && n+i != 0 && n+i != 1<<16-1
 			key := k.addr(a)
 			if usable && !busy[key] && in(n+i) {
-				ops = append(ops, clientv3.OpPut(key, "{}"))
+				ops = append(ops, clientv3.OpPut(key, `{"owner":"full/eth/0"}`))
 				busy[key] = true
 			}
 			if usable && busy[key] {

@@ -159,13 +159,13 @@ func loseResponses(n int) grpc.UnaryClientInterceptor {
 	}
 }
 
-// writesAddresses reports whether a request is a transaction under a network's lock.
+// writesAddresses reports whether a request is a transaction that changes addresses.
 func writesAddresses(req any) bool {
 	txn, ok := req.(*etcdserverpb.TxnRequest)
-	return ok && slices.ContainsFunc(txn.Compare, func(c *etcdserverpb.Compare) bool { return strings.Contains(string(c.Key), "/locks/") }) &&
-		!slices.ContainsFunc(txn.Success, func(op *etcdserverpb.RequestOp) bool {
-			return strings.Contains(string(op.GetRequestPut().GetKey()), "/locks/")
-		})
+	return ok && slices.ContainsFunc(txn.Success, func(op *etcdserverpb.RequestOp) bool {
+		key := string(op.GetRequestPut().GetKey()) + string(op.GetRequestDeleteRange().GetKey())
+		return !strings.Contains(key, "/locks/") && (strings.Contains(key, "/ipam/") || strings.Contains(key, "/pools/"))
+	})
 }
 
 func randomCall(random *rand.Rand) note {
