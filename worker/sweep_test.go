@@ -225,7 +225,7 @@ func (w *sweepWorld) leave(s activities.Server, networkUID string) {
 	t.Helper()
 	_, err := w.pool.Allocate(ctx, networkUID, wantsFor(s))
 	require.NoError(t, err)
-	_, err = w.store.Own(ctx, "macs", s.UID+"/a-0", "52:54:00:00:00:01")
+	_, err = w.store.OwnOne(ctx, "macs", s.UID+"/a-0", "52:54:00:00:00:01")
 	require.NoError(t, err)
 	_, err = w.store.Reserve(ctx, s.UID, capacity.Reservation{Owner: s.Ref(), CPU: 1}, func([]capacity.Host) (string, error) { return "kvm1", nil })
 	require.NoError(t, err)

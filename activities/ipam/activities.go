@@ -13,7 +13,7 @@ import (
 type Registry interface {
 	GetMany(ctx context.Context, kind manifest.Kind, names ...string) ([]manifest.Record, error)
 	List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error)
-	Own(ctx context.Context, folder, owner string, names ...string) (holders []string, err error)
+	OwnOne(ctx context.Context, folder, owner string, names ...string) (string, error)
 	Disown(ctx context.Context, folder, owner string, names ...string) error
 }
 

@@ -21,7 +21,8 @@ func (a *Activities) Allocate(ctx context.Context, in AllocateIn) (AllocateOut, 
 		return AllocateOut{}, err
 	}
 	addrs := make([][]netip.Prefix, len(in.NICs))
-	for i, nic := range in.NICs {
+	for _, i := range staticFirst(in.NICs) {
+		nic := in.NICs[i]
 		rec := networks[nic.Network]
 		wants, err := wantsOf(in.Server, nic, *rec.Status.Network)
 		if err != nil {
@@ -41,6 +42,20 @@ func (a *Activities) Allocate(ctx context.Context, in AllocateIn) (AllocateOut, 
 	}
 	setGateways(ports, in.NICs, networks)
 	return AllocateOut{Ports: ports}, nil
+}
+
+// staticFirst gives the order in which NICs get their addresses: those that ask for one
+// first, so that another NIC of the server is not given it.
+func staticFirst(nics []manifest.NIC) []int {
+	var static, automatic []int
+	for i, nic := range nics {
+		if len(nic.Address) > 0 {
+			static = append(static, i)
+		} else {
+			automatic = append(automatic, i)
+		}
+	}
+	return append(static, automatic...)
 }
 
 // Release gives back all addresses and MACs of a server's NICs. None is success, and so is

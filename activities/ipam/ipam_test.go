@@ -1,19 +1,28 @@
 package ipam_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go4.org/netipx"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/ipam"
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/devstacktest"
 	"burrow.dev/burrow/internal/errs"
@@ -29,7 +38,21 @@ type site struct {
 
 func newSite(t *testing.T, endpoint string) site {
 	t.Helper()
-	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{endpoint}}, etcdstate.Options{})
+	return newLossySite(t, endpoint, 0)
+}
+
+// newLossySite loses one response in n, after etcd has done what was asked; 0 is none.
+func newLossySite(t *testing.T, endpoint string, n int) site {
+	t.Helper()
+	lose := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if _, txn := req.(*etcdserverpb.TxnRequest); err == nil && txn && n > 0 && rand.N(n) == 0 {
+			return status.Error(codes.Unavailable, "the response was lost")
+		}
+		return err
+	}
+	store, err := etcdstate.Open(config.Etcd{Endpoints: []string{endpoint}},
+		etcdstate.Options{LockTTL: 2 * time.Second, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(lose)}})
 	require.NoError(t, err)
 	pools := addresses.New(store, addresses.Options{Quarantine: -1})
 	t.Cleanup(func() { pools.Close(); require.NoError(t, store.Close()) })
@@ -102,6 +125,17 @@ func TestOwnDefaultRouteReplacesTheGateway(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	require.Empty(t, out.Ports[0].Gateways)
+}
+
+func TestANICTakesNoAddressThatAnotherOfTheServerAsksFor(t *testing.T) {
+	s := newSite(t, devstacktest.Etcd(t))
+	s.network(t, "a", manifest.NetworkSpec{Mode: manifest.ModeNAT, Subnets: []manifest.Subnet{{CIDR: "10.0.0.0/24"}}})
+	out, err := s.Allocate(t.Context(), ipam.AllocateIn{Server: server("db"), NICs: []manifest.NIC{
+		{Name: "a-0", Network: "a"}, {Name: "a-1", Network: "a", Address: []string{"10.0.0.2"}},
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"10.0.0.3/24"}, out.Ports[0].Addresses)
+	require.Equal(t, []string{"10.0.0.2/24"}, out.Ports[1].Addresses)
 }
 
 func TestRetryGetsTheSameAnswerAndReleaseLeavesNothing(t *testing.T) {
@@ -185,6 +219,55 @@ func TestErrorsNameNetworkUsersAndTheNextStep(t *testing.T) {
 	}
 }
 
+func TestAFullPoolNamesItsSizeAndWhoHasMost(t *testing.T) {
+	s := newSite(t, devstacktest.Etcd(t))
+	s.network(t, "small", manifest.NetworkSpec{Mode: manifest.ModeNAT, Subnets: []manifest.Subnet{{CIDR: "10.0.0.0/28"}}})
+	give := func(name string, nics int) error {
+		srv := server(name)
+		_, err := s.store.Create(t.Context(), manifest.Record{Kind: manifest.KindServer, Metadata: manifest.RecordMeta{Metadata: manifest.Metadata{Name: name}, UID: srv.UID}})
+		require.NoError(t, err)
+		in := ipam.AllocateIn{Server: srv}
+		for i := range nics {
+			in.NICs = append(in.NICs, manifest.NIC{Name: fmt.Sprintf("small-%d", i), Network: "small"})
+		}
+		_, err = s.Allocate(t.Context(), in)
+		return err
+	}
+	require.NoError(t, give("one", 1))
+	require.NoError(t, give("nine", 9))
+	require.NoError(t, give("three", 3))
+	err := give("late", 1)
+	require.Equal(t, errs.Operator, errs.ClassOf(err))
+	require.ErrorContains(t, err, "network/small: subnet 10.0.0.0/28 has no address left: all 13 are in use; most have server/nine (9), server/three (3), server/one (1); delete servers")
+}
+
+func TestAPoolInQuarantineIsWaitedFor(t *testing.T) {
+	s := newSite(t, devstacktest.Etcd(t))
+	pools := addresses.New(s.store, addresses.Options{Quarantine: time.Hour})
+	defer pools.Close()
+	resting := site{ipam.New(s.store, pools), s.store}
+	resting.network(t, "small", manifest.NetworkSpec{Mode: manifest.ModeNAT, Subnets: []manifest.Subnet{{CIDR: "10.0.0.0/30"}}})
+	in := ipam.AllocateIn{Server: server("db"), NICs: []manifest.NIC{{Name: "small-0", Network: "small"}}}
+	_, err := resting.Allocate(t.Context(), in)
+	require.NoError(t, err)
+	_, err = resting.Release(t.Context(), ipam.ReleaseIn(in))
+	require.NoError(t, err)
+	_, err = resting.Allocate(t.Context(), in)
+	require.Equal(t, errs.Transient, errs.ClassOf(err))
+	require.ErrorContains(t, err, "network/small: all free addresses were released a moment ago")
+}
+
+func TestAnAddressThatAUserReservedSaysWhoAndWhy(t *testing.T) {
+	s := newSite(t, devstacktest.Etcd(t))
+	rec := s.network(t, "a", manifest.NetworkSpec{Mode: manifest.ModeNAT, Subnets: []manifest.Subnet{{CIDR: "10.0.0.0/24"}}})
+	pools := addresses.New(s.store, addresses.Options{})
+	defer pools.Close()
+	require.NoError(t, pools.Reserve(t.Context(), rec.Metadata.UID, netipx.MustParseIPRange("10.0.0.9-10.0.0.9"), addrspace.Reservation{By: "alice", Comment: "the printer"}))
+	_, err := s.Allocate(t.Context(), ipam.AllocateIn{Server: server("db"), NICs: []manifest.NIC{{Name: "a-0", Network: "a", Address: []string{"10.0.0.9"}}}})
+	require.Equal(t, errs.Permanent, errs.ClassOf(err))
+	require.ErrorContains(t, err, "address 10.0.0.9 cannot be used: reserved by alice: the printer")
+}
+
 func TestSameMACTwiceIsRefusedAndDerivedOnesMoveOn(t *testing.T) {
 	s := newSite(t, devstacktest.Etcd(t))
 	s.network(t, "a", manifest.NetworkSpec{Mode: manifest.ModeNAT})
@@ -194,11 +277,16 @@ func TestSameMACTwiceIsRefusedAndDerivedOnesMoveOn(t *testing.T) {
 	_, err = s.Allocate(t.Context(), ipam.AllocateIn{Server: server("two"), NICs: nics})
 	require.ErrorIs(t, err, errs.ErrExists)
 	three := server("three")
-	_, err = s.store.Own(t.Context(), "macs", "somebody/nic", manifest.MAC(three.UID, "a-0"))
+	_, err = s.store.OwnOne(t.Context(), "macs", "somebody/nic", manifest.MAC(three.UID, "a-0"))
 	require.NoError(t, err)
-	out, err := s.Allocate(t.Context(), ipam.AllocateIn{Server: three, NICs: []manifest.NIC{{Name: "a-0", Network: "a"}}})
+	in := ipam.AllocateIn{Server: three, NICs: []manifest.NIC{{Name: "a-0", Network: "a"}}}
+	out, err := s.Allocate(t.Context(), in)
 	require.NoError(t, err)
 	require.NotEqual(t, manifest.MAC(three.UID, "a-0"), out.Ports[0].MAC)
+	require.NoError(t, s.store.Disown(t.Context(), "macs", "somebody/nic", manifest.MAC(three.UID, "a-0")))
+	again, err := s.Allocate(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, out, again, "though the first choice has become free")
 }
 
 func TestNetworksSettledAtOnceGetTheirOwnSubnets(t *testing.T) {

@@ -17,25 +17,20 @@ const (
 	macTries = 5
 )
 
-// claimMACs gives every NIC a MAC that no other NIC has: the one it asks for, or the first
-// free one of those derived from the server's uid and the NIC's name.
+// claimMACs gives every NIC a MAC that no other NIC has: the one it asks for, or one of those
+// derived from the server's uid and the NIC's name: that which it has, or the first free one.
 func (a *Activities) claimMACs(ctx context.Context, server activities.Server, nics []manifest.NIC) ([]string, error) {
 	macs := make([]string, len(nics))
 	for i, nic := range nics {
-		for _, mac := range candidates(server, nic) {
-			holders, err := a.registry.Own(ctx, macFolder, macOwner(server, nic), mac)
-			if err != nil {
-				return nil, err
-			}
-			if holders[0] == macOwner(server, nic) {
-				macs[i] = mac
-				break
-			}
+		mac, err := a.registry.OwnOne(ctx, macFolder, macOwner(server, nic), candidates(server, nic)...)
+		if err != nil {
+			return nil, err
 		}
-		if macs[i] == "" {
+		if mac == "" {
 			return nil, errs.NewPermanent(nicRef(server, nic), "claim its MAC address",
 				fmt.Errorf("%w: another NIC has %s", errs.ErrExists, candidates(server, nic)[0]), "give it another mac, or leave mac out")
 		}
+		macs[i] = mac
 	}
 	return macs, nil
 }

@@ -80,17 +80,3 @@ func TestExactlyOneLastReferenceIsSeen(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, remaining)
 }
-
-func TestUniqueNamesHaveOneOwner(t *testing.T) {
-	s := newTestStore(t)
-	holders, err := s.Own(t.Context(), "macs", "a", "m1", "m2")
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "a"}, holders)
-	holders, err = s.Own(t.Context(), "macs", "b", "m2", "m3")
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b"}, holders)
-	require.NoError(t, s.Disown(t.Context(), "macs", "b", "m1", "m2", "m3"))
-	keys, err := s.KeysBelow(t.Context(), "macs")
-	require.NoError(t, err)
-	require.Equal(t, []string{"macs/m1", "macs/m2"}, keys)
-}

@@ -6,31 +6,49 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Own claims each of names ("52:54:00:12:34:56") in a folder ("macs") for an owner, all in
-// one request but each for itself, and gives who has them after: the owner itself, or
-// somebody who was first. At most MaxOps names.
-func (s *Store) Own(ctx context.Context, folder, owner string, names ...string) (holders []string, err error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	ops := make([]clientv3.Op, len(names))
-	for i, name := range names {
-		key := s.Key(folder, name)
-		ops[i] = clientv3.OpTxn([]clientv3.Cmp{Absent(key)},
-			[]clientv3.Op{clientv3.OpPut(key, owner)}, []clientv3.Op{clientv3.OpGet(key)})
-	}
-	resp, err := s.client.Txn(ctx).Then(ops...).Commit()
-	if err != nil {
-		return nil, Translate(ctx, folder, "claim for "+owner, err)
-	}
-	for _, r := range resp.Responses {
-		holder := owner
-		if answer := r.GetResponseTxn(); !answer.Succeeded {
-			holder = string(answer.Responses[0].GetResponseRange().Kvs[0].Value)
+// OwnOne gives an owner one of names ("52:54:00:12:34:56") in a folder ("macs"): the one it
+// has already, whatever was freed before it meanwhile, or the first that nobody has. "" is
+// none: all are other owners'. At most MaxOps names.
+func (s *Store) OwnOne(ctx context.Context, folder, owner string, names ...string) (string, error) {
+	var got string
+	err := RetryConflict(ctx, folder, "claim for "+owner, func() (bool, error) {
+		ops := make([]clientv3.Op, len(names))
+		for i, name := range names {
+			ops[i] = clientv3.OpGet(s.Key(folder, name))
 		}
-		holders = append(holders, holder)
+		resp, err := s.client.Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return false, Translate(ctx, folder, "claim for "+owner, err)
+		}
+		free := ""
+		var cmps []clientv3.Cmp
+		for i, r := range resp.Responses {
+			kvs := r.GetResponseRange().Kvs
+			switch {
+			case len(kvs) == 0:
+				cmps = append(cmps, Absent(s.Key(folder, names[i])))
+				if free == "" {
+					free = names[i]
+				}
+			case string(kvs[0].Value) == owner:
+				got = names[i]
+				return true, nil
+			default:
+				cmps = append(cmps, Unchanged(kvs[0]))
+			}
+		}
+		if free == "" {
+			got = ""
+			return true, nil
+		}
+		got = free
+		done, err := s.client.Txn(ctx).If(cmps...).Then(clientv3.OpPut(s.Key(folder, free), owner)).Commit()
+		return err == nil && done.Succeeded, Translate(ctx, folder, "claim for "+owner, err)
+	})
+	if err != nil {
+		return "", err
 	}
-	return holders, nil
+	return got, nil
 }
 
 // Disown gives back those of names that the owner has. None is success.
