@@ -171,6 +171,7 @@ type NetworkSpec struct {
 	MTU          int         `json:"mtu"`
 	VLAN         int         `json:"vlan,omitempty"`
 	PortSecurity bool        `json:"portSecurity"`
+	VNI          int         `json:"vni,omitempty"` // of an overlay; 0: chosen
 }
 
 // Subnet of a network. Text forms are canonical (netip).

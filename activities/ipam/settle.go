@@ -59,6 +59,9 @@ func settle(in SettleNetworkIn, others []addrspace.Entry) (manifest.NetworkStatu
 		status.MTU = manifest.DefaultMTU
 	}
 	var err error
+	if status.VNI, err = settleVNI(object, status.Mode, in.Spec.VNI, others); err != nil {
+		return manifest.NetworkStatus{}, err
+	}
 	if status.Subnets, err = settleSubnets(object, status.Mode, in.Spec.Subnets, others); err != nil {
 		return manifest.NetworkStatus{}, err
 	}
