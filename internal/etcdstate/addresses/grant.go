@@ -113,6 +113,9 @@ func (h *hold) allocateSome(ctx context.Context, batch []*request, items []item)
 		commit = h.commitLast
 	}
 	if err := commit(ctx, cmps, ops); err != nil {
+		for _, g := range p.granted {
+			g.item.req.uncertain = g.item.req.uncertain || h.unknown
+		}
 		return err
 	}
 	for _, g := range p.granted {

@@ -24,6 +24,8 @@ type hold struct {
 	// gaps is how many addresses were free when a block was read, by its count key: fewer
 	// than its count says when some are in quarantine.
 	gaps map[string]int
+	// unknown: nobody knows whether the last transaction succeeded.
+	unknown bool
 }
 
 // owned is the value of a/<address>, and of q/<address>, where Owner had it, Since is its
@@ -165,6 +167,7 @@ func (h *hold) commitLast(ctx context.Context, cmps []clientv3.Cmp, ops []client
 func (h *hold) commit(ctx context.Context, cmps []clientv3.Cmp, ops []clientv3.Op) error {
 	cmps = append(cmps, h.held.IsOwner())
 	resp, err := h.store.Client().Txn(ctx).If(cmps...).Then(ops...).Else(clientv3.OpGet(h.held.Key())).Commit()
+	h.unknown = err != nil
 	switch {
 	case err != nil:
 		return h.fail(ctx, "write", err)

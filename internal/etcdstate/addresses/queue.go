@@ -36,6 +36,10 @@ var (
 	errLockLost = errors.New("the lock was lost")
 	// errChanged: a transaction found something else than what it was computed from.
 	errChanged = errors.New("changed while the lock was held")
+	// errAnswerLost: nobody knows whether the call has had its effect, and since its lock is
+	// gone, others may have undone it. Made again by us, it could have another; so its caller
+	// decides.
+	errAnswerLost = errs.NewTransient("addresses", "write", fmt.Errorf("%w: the answer of the transaction was lost, and the lock with it", errs.ErrUnavailable))
 )
 
 // request is one call of Allocate or Release. got and err may be read when done is closed.
@@ -44,9 +48,11 @@ type request struct {
 	wants   []addrspace.Want
 	release []string
 	tries   int
-	got     []netip.Prefix // one a want; invalid until it has its address
-	err     error
-	done    chan struct{}
+	// uncertain: a transaction of it may have succeeded, its answer was lost.
+	uncertain bool
+	got       []netip.Prefix // one a want; invalid until it has its address
+	err       error
+	done      chan struct{}
 }
 
 func newRequest(ctx context.Context, wants []addrspace.Want, release []string) *request {
@@ -63,6 +69,9 @@ func (r *request) finished() bool {
 }
 
 func (r *request) finish(err error) {
+	if err != nil && r.uncertain {
+		err = errAnswerLost
+	}
 	r.err = err
 	close(r.done)
 }
@@ -137,7 +146,7 @@ func (a *Allocator) settle(k keys, q *queue, batch []*request, err error) {
 	}
 	again = slices.DeleteFunc(again, func(r *request) bool {
 		r.tries++
-		if r.tries < attempts {
+		if r.tries < attempts && !r.uncertain {
 			return false
 		}
 		r.finish(errs.NewTransient("network "+k.uid, "hold its lock", errLockLost))
@@ -214,15 +223,18 @@ func (a *Allocator) serveHeld(ctx context.Context, k keys, held *etcdstate.Held,
 }
 
 // underLock runs fn with a network's lock, from fresh readings again when something had
-// changed, the lock was lost, or a response: fn must know its own work when it finds it.
+// changed or a response was lost: fn must know its own work when it finds it. When the lock
+// was lost as well, what may have had its effect is not run again.
 func (a *Allocator) underLock(ctx context.Context, k keys, action string, fn func(*hold) error) error {
 	for attempt := 1; ; attempt++ {
-		err := a.once(ctx, k, fn)
+		uncertain, err := a.once(ctx, k, fn)
 		overtaken := errors.Is(err, errChanged) || errors.Is(err, errLockLost)
-		if !overtaken && !errors.Is(err, errs.ErrUnavailable) {
+		switch {
+		case err != nil && uncertain:
+			return errAnswerLost
+		case !overtaken && !errors.Is(err, errs.ErrUnavailable):
 			return err
-		}
-		if attempt == attempts || pause(ctx) != nil {
+		case attempt == attempts || pause(ctx) != nil:
 			if overtaken {
 				err = errs.NewTransient("network "+k.uid, action, fmt.Errorf("%w: %w", errs.ErrConflict, err))
 			}
@@ -231,13 +243,22 @@ func (a *Allocator) underLock(ctx context.Context, k keys, action string, fn fun
 	}
 }
 
-func (a *Allocator) once(ctx context.Context, k keys, fn func(*hold) error) error {
+// once is one hold of the lock. uncertain: a transaction under it may have succeeded though
+// there is an error.
+func (a *Allocator) once(ctx context.Context, k keys, fn func(*hold) error) (uncertain bool, err error) {
 	held, err := a.store.Lock(ctx, k.lock())
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer held.Unlock(ctx)
-	return fn(&hold{Allocator: a, k: k, held: held})
+	h := &hold{Allocator: a, k: k, held: held}
+	for try := 1; ; try++ {
+		err := fn(h)
+		uncertain = uncertain || h.unknown
+		if again := errors.Is(err, errChanged) || errors.Is(err, errs.ErrUnavailable); !again || try == attempts || pause(ctx) != nil {
+			return uncertain, err
+		}
+	}
 }
 
 func unfinished(batch []*request) []*request {

@@ -27,6 +27,9 @@ func (h *hold) releaseAll(ctx context.Context, batch []*request) error {
 			break
 		}
 		if err := h.releaseSome(ctx, held[:min(len(held), releaseAddresses)]); err != nil {
+			for _, r := range batch {
+				r.uncertain = r.uncertain || (len(r.release) > 0 && h.unknown)
+			}
 			return err
 		}
 	}
