@@ -2,7 +2,6 @@ package addresses
 
 import (
 	"context"
-	"strconv"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,24 +33,20 @@ func (a *Allocator) Usage(ctx context.Context, networkUID string) (addrspace.Usa
 		ops = append(ops, clientv3.OpGet(k.addr(sp.Prefix.Addr()), clientv3.WithRange(after(k.addr(netipx.PrefixLastIP(sp.Prefix)))),
 			clientv3.WithCountOnly(), clientv3.WithRev(rev)))
 	}
-	resp, err := a.store.Client().Txn(ctx).Then(ops...).Commit()
+	resp, err := a.store.Client().Txn(ctx).Then(ops...).Commit() // subnets are fewer than operations: see enter
 	if err != nil {
 		return addrspace.Usage{}, etcdstate.Translate(ctx, "network/"+entry.Name, "count addresses", err)
 	}
-	var out addrspace.Usage
-	automatic := make([]addrspace.Count, len(spaces)) // used or in quarantine, of those handed out unasked
-	for i, sp := range spaces {
-		used := addrspace.Count(resp.Responses[1+i].GetResponseRange().Count)
+	u := newTally(k, spaces)
+	for i, r := range resp.Responses[1:] {
+		used := addrspace.Count(r.GetResponseRange().Count)
 		if g := entry.Network.Subnets[i].Gateway; g != "" && g != addrspace.GatewayNone {
 			used = used.Less(1)
 		}
-		out.Subnets = append(out.Subnets, addrspace.SubnetUsage{Subnet: sp.Prefix, Size: sp.Hosts(), Used: used, Reserved: sp.ReservedHosts()})
+		u.subnets[i].Used = used
 	}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
-		n, err := strconv.Atoi(string(kv.Value))
-		if i := k.subnet(spaces, kv); err == nil && i >= 0 {
-			automatic[i] += addrspace.Count(n)
-		}
+		u.block(kv)
 	}
 	quarantine := newListing(a, k.held(), rev, clientv3.WithKeysOnly())
 	for {
@@ -60,24 +55,10 @@ func (a *Allocator) Usage(ctx context.Context, networkUID string) (addrspace.Usa
 			return addrspace.Usage{}, etcdstate.Translate(ctx, "network/"+entry.Name, "count addresses", err)
 		}
 		if kv == nil {
-			break
+			return u.sum(), nil
 		}
-		i := k.subnet(spaces, kv)
-		addr, _ := k.addrOf(string(kv.Key))
-		if i < 0 || spaces[i].Refuses(addr) != "" {
-			continue // reserved meanwhile
-		}
-		out.Subnets[i].Quarantined++
-		if spaces[i].Automatic(addr) {
-			automatic[i]++
-		}
+		u.quarantined(kv)
 	}
-	for i, sp := range spaces {
-		s := &out.Subnets[i]
-		s.Free = s.Size.Less(s.Used).Less(s.Reserved).Less(s.Quarantined)
-		s.Automatic = sp.Size().Less(automatic[i])
-	}
-	return out, nil
 }
 
 // EachAddress calls each for everything of a network that cannot be had, in the order of
