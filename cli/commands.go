@@ -32,6 +32,7 @@ func commands() []*ucli.Command {
 		describeCommand(),
 		schemaCommand(),
 		imageCommand(),
+		networkCommand(),
 		secretCommand(),
 		// Servers
 		logsCommand(),

@@ -20,15 +20,12 @@ import (
 	"burrow.dev/burrow/activities/sweep"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
-	"burrow.dev/burrow/internal/etcdstate/addresses"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
 )
 
 // runControl runs the control role until ctx ends.
 func runControl(ctx context.Context, p *parts) error {
-	pool := addresses.New(p.store, addresses.Options{})
-	defer pool.Close()
 	keyActivities, err := keys.New(keys.Options{
 		AllowHTTP: p.Config.Keys.AllowHTTP, AllowPrivate: p.Config.Keys.AllowPrivate, RootCAFile: p.Config.Keys.CA,
 	})
@@ -40,8 +37,8 @@ func runControl(ctx context.Context, p *parts) error {
 		return err
 	}
 	w := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
-		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, pool), runs,
-		sweep.NewControl(p.store, pool, p.secrets, p.temporal)))
+		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, p.pool), runs,
+		sweep.NewControl(p.store, p.pool, p.secrets, p.temporal)))
 	registerWorkflows(w)
 	if err := w.Start(); err != nil {
 		return errs.NewTransient("queue "+activities.ControlQueue, "poll", err)

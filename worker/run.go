@@ -16,6 +16,7 @@ import (
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
+	"burrow.dev/burrow/internal/etcdstate/addresses"
 	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/internal/keyring"
 	"burrow.dev/burrow/internal/temporalclient"
@@ -44,6 +45,7 @@ type parts struct {
 	temporal client.Client
 	store    *etcdstate.Store
 	secrets  *etcdstate.Secrets
+	pool     *addresses.Allocator
 	blobs    *blob.Store
 	keys     serverKeys
 }
@@ -66,7 +68,7 @@ func Run(ctx context.Context, o Options) error {
 	group, running := errgroup.WithContext(ctx)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
-		Records: records{p.store}, Blobs: p.blobs, Secrets: secrets{p.secrets}, Log: o.Log,
+		Records: records{p.store}, Blobs: p.blobs, Secrets: secrets{p.secrets}, Addresses: p.pool, Log: o.Log,
 	}
 	group.Go(func() error { return p.secrets.Announce(running, o.Config.Host.Name) })
 	if slices.Contains(o.Roles, RoleHost) {
@@ -115,6 +117,8 @@ func connect(ctx context.Context, o Options) (*parts, func(), error) {
 		return fail(err)
 	}
 	p.secrets = etcdstate.OpenSecrets(p.store, ring)
+	p.pool = addresses.New(p.store, addresses.Options{})
+	closers = append(closers, p.pool.Close)
 	if p.blobs, err = blob.Open(ctx, o.Config.Blobs); err != nil {
 		return fail(fmt.Errorf("blob store %s: %w", o.Config.Blobs, err))
 	}

@@ -7,25 +7,29 @@ import (
 	"net"
 	"time"
 
+	"go4.org/netipx"
 	"golang.org/x/crypto/ssh"
 
+	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/keyring"
 	"burrow.dev/burrow/manifest"
 )
 
 // Deps is what a server answers from. Records and Blobs are required, and every worker has
-// Secrets; a worker without the host role leaves the others nil, and their calls say so.
+// Secrets and Addresses; a worker without the host role leaves the others nil, and their calls say so.
 type Deps struct {
 	Info Info
 	// Waiting gives Info.Waiting as it is now; nil: ready from the start.
-	Waiting  func() string
-	Records  Records
-	Blobs    Blobs
-	Secrets  Secrets
-	Dialer   Dialer
-	Keys     Keys
-	Consoles Consoles
-	Logs     RunLogs
+	Waiting func() string
+	Records Records
+	Blobs   Blobs
+	Secrets Secrets
+	// Addresses of networks are the same whoever is asked: they are in etcd.
+	Addresses Addresses
+	Dialer    Dialer
+	Keys      Keys
+	Consoles  Consoles
+	Logs      RunLogs
 	// Log gets what goes wrong; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -88,6 +92,18 @@ type Secrets interface {
 	Remove(ctx context.Context, name string) error
 	// Rotate changes the master key, and says each step.
 	Rotate(ctx context.Context, r keyring.Rotation, say func(keyring.Step)) error
+}
+
+// Addresses is the address pools of networks. *addresses.Allocator is one.
+type Addresses interface {
+	Usage(ctx context.Context, networkUID string) (addrspace.Usage, error)
+	// EachAddress gives all that are used, reserved or in quarantine, in order, reading a
+	// page at a time.
+	EachAddress(ctx context.Context, networkUID string, each func(addrspace.Holding) error) error
+	// Reserve and Unreserve give *addrspace.TakenError, *addrspace.ReservedError and
+	// *addrspace.RefusedError for what the asker must mend.
+	Reserve(ctx context.Context, networkUID string, r netipx.IPRange, note addrspace.Reservation) error
+	Unreserve(ctx context.Context, networkUID string, r netipx.IPRange) error
 }
 
 // Dialer opens connections from inside a network's namespace on this host.

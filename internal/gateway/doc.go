@@ -4,6 +4,7 @@
 //	burrow get/watch ──────┐                        ┌── Records   etcd records, watched
 //	burrow apply (bundle) ─┤   gRPC                 ├── Blobs     bundles
 //	burrow secret ─────────┤                        ├── Secrets   set, listed, never given
+//	burrow network ────────┤                        ├── Addresses pools in etcd
 //	burrow logs ───────────┼── unix socket, 0660 ───┼── RunLogs   playbook runs
 //	burrow console ────────┤   root:burrow;         ├── Consoles  serial consoles
 //	burrow ssh, dial ──────┤   TCP with mutual TLS  ├── Dialer    inside a network's namespace

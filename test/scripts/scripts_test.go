@@ -123,11 +123,16 @@ func startGateway(t *testing.T, env *testscript.Env, cfg config.Gateway, records
 		cancel()
 		return err
 	}
-	server := gateway.NewServer(gateway.Deps{
+	deps := gateway.Deps{
 		Info:    gateway.Info{Version: "v9.9.9", Host: "kvm1", Accelerator: "tcg", AcceleratorReason: "there is no /dev/kvm", Since: time.Now()},
 		Records: records, Blobs: blobs, Dialer: guest, Keys: guest, Logs: runLogs{env.Getenv("WORK")},
 		Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	if err := keepState(t, env, records, &deps); err != nil {
+		cancel()
+		return err
+	}
+	server := gateway.NewServer(deps)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(ctx, cfg) })
 	env.Defer(func() {
