@@ -78,6 +78,7 @@ func (s *stack) etcdKeys() []string {
 	for _, kv := range res.Kvs {
 		key := strings.TrimPrefix(string(kv.Key), cfg.Etcd.Prefix+"/")
 		transient := strings.HasPrefix(key, "locks/") || strings.HasPrefix(key, "alive/") || strings.Contains(key, "/q/") ||
+			strings.HasPrefix(key, "keyholders/") || key == "masterkey" || // which master keys there are
 			strings.Contains(key, "/cursor/") || strings.Contains(key, "/b/") ||
 			strings.HasPrefix(key, "deleted/") || strings.HasPrefix(key, "sweep/") // what sweeps remember
 		if !transient {
