@@ -34,6 +34,9 @@ func DeleteServer(ctx workflow.Context, in DeleteIn) error {
 	d.operation = op
 	describe(ctx, op, in.Name, in.RequestedBy)
 	if err := op.runToEnd(ctx, body); err != nil {
+		if d.server.UID != "" {
+			err = op.failRecord(ctx, manifest.KindServer, d.rec, err)
+		}
 		return fail(err)
 	}
 	return nil

@@ -48,6 +48,23 @@ func (op *operation) removeRecord(ctx workflow.Context, kind manifest.Kind, rec 
 	return err
 }
 
+// failRecord settles the record of a delete that could not go on: Failed with the reason,
+// and with what is known, so that the next delete takes the rest. It returns the cause.
+func (op *operation) failRecord(ctx workflow.Context, kind manifest.Kind, rec manifest.Record, cause error) error {
+	free, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	free = workflow.WithValue(free, stepKey{}, stepRecord)
+	op.phase(free, manifest.PhaseFailed)
+	_, err := call[activities.Nothing](free, op, onControl(quickTimeout), activities.StateFail, state.FailIn{
+		Kind: kind, Name: rec.Metadata.Name, UID: rec.Metadata.UID, Message: reason(cause), Left: rec.Status,
+	})
+	if err != nil {
+		return errs.NewPermanent(op.Resource, "settle its record",
+			errs.Reason("%s (after: %s)", reason(err), reason(cause)), "run `burrow delete "+op.Resource+"` again")
+	}
+	return cause
+}
+
 // currentOperation names this run in a record.
 func currentOperation(ctx workflow.Context, name string) manifest.Operation {
 	info := workflow.GetInfo(ctx)

@@ -26,6 +26,9 @@ func (r *removal) runAs(ctx workflow.Context, name, resource string, body node) 
 	r.operation = op
 	describe(ctx, op, "", r.in.RequestedBy)
 	if err := op.runToEnd(ctx, body); err != nil {
+		if r.gone {
+			err = op.failRecord(ctx, r.kind, r.rec, err)
+		}
 		return fail(err)
 	}
 	return nil
@@ -54,7 +57,7 @@ func (r *removal) record(ctx workflow.Context) (err error) {
 }
 
 // destroy calls what cannot be taken back. A delete that fails after it leaves its record
-// Deleting, for nobody to use, and the next delete goes on with it.
+// Failed, for nobody to use, and the next delete goes on with it.
 func (r *removal) destroy(ctx workflow.Context, at target, activity string, in any) error {
 	_, err := call[activities.Nothing](ctx, r.operation, at, activity, in)
 	r.gone = r.gone || err == nil

@@ -42,6 +42,9 @@ func TestADeleteThatFailsWhenTheDataIsGoneNeverSaysReadyAgain(t *testing.T) {
 	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
 	require.Contains(t, w.calls(), activities.VolumeDelete)
 	require.NotContains(t, w.calls(), activities.StateFinish)
+	failed := w.last[activities.StateFail].(state.FailIn)
+	require.Contains(t, failed.Message, "no luck")
+	require.Equal(t, "kvm1", failed.Left.Host, "the next delete knows where the rest is")
 }
 
 func TestACancelDoesNotStopTheDeleteOfAVolume(t *testing.T) {
