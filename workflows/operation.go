@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -21,9 +22,13 @@ type operation struct {
 	// recordHold writes a hold (message) or its end ("") into the record; nil: nobody holds.
 	recordHold func(ctx workflow.Context, message string) error
 
+	// beforeUndo runs once before the first undo; nil: nothing.
+	beforeUndo func(ctx workflow.Context) error
 	// known is what the record should keep when an undo could not finish; nil: nothing.
 	known func(ctx workflow.Context) manifest.Status
 	left  bool // an undo could not finish
+
+	undoVersion workflow.Version // of changeUndo; known while it undoes
 
 	cancel   workflow.CancelFunc
 	cause    error // why the operation stops, when it was not cancelled from outside
@@ -93,7 +98,16 @@ func (op *operation) undo(ctx workflow.Context, cause error) error {
 	op.progress.begin(free, stepUndo)
 	op.step(stepUndo).State = StepUndoing
 	op.detail(free, stepUndo, "because: %s", reason(cause))
-	failed := op.compensate(workflow.WithValue(free, stepKey{}, stepUndo))
+	undoing := workflow.WithValue(free, stepKey{}, stepUndo)
+	var failed error
+	op.undoVersion = workflow.GetVersion(free, changeUndo, workflow.DefaultVersion, 1)
+	if op.undoVersion == 1 {
+		op.once()
+		if op.beforeUndo != nil {
+			failed = op.beforeUndo(undoing)
+		}
+	}
+	failed = errors.Join(failed, op.compensate(undoing))
 	op.progress.end(free, stepUndo, failed)
 	if failed != nil {
 		op.left = true
@@ -117,6 +131,11 @@ func (op *operation) limit(ctx workflow.Context, deadline manifest.Duration) {
 		}
 	})
 }
+
+// changeUndo keeps the undo of runs that were in it under an older version as it was: then
+// nothing ran before it, a held step that was retried was undone twice, and PowerServer
+// left a guest that it could not start.
+const changeUndo = "undo"
 
 // stepUndo is the step under which every undo is shown.
 const stepUndo = "undo"

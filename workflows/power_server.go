@@ -87,6 +87,7 @@ func (p *power) networks(ctx workflow.Context) error {
 }
 
 func (p *power) start(ctx workflow.Context) error {
+	p.add(stepDomain, p.offAgain)
 	_, err := call[domain.StartOut](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.DomainStart,
 		domain.StartOf(p.rec, p.spec))
 	return err
@@ -100,7 +101,21 @@ func (p *power) wire(ctx workflow.Context) error {
 	}
 	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.DomainResume,
 		domain.ResumeIn{Server: p.server})
+	p.off = p.off && err != nil
 	return err
+}
+
+// offAgain takes back a start that did not get as far as a running guest: one that is
+// paused and unwired would be neither Running nor Stopped.
+func (p *power) offAgain(ctx workflow.Context) error {
+	if !p.off || p.undoVersion == workflow.DefaultVersion {
+		return nil
+	}
+	if _, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, shutdownSlack), activities.DomainShutdown,
+		domain.ShutdownIn{Server: p.server}); err != nil {
+		return err
+	}
+	return p.unwire(ctx)
 }
 
 func (p *power) finish(ctx workflow.Context) error {

@@ -62,6 +62,7 @@ func ProvisionServer(ctx workflow.Context, in ProvisionServerIn) (manifest.Recor
 	}
 	p.operation = op
 	op.onFailure, op.recordHold = p.policy, p.holdRecord
+	op.beforeUndo = p.unnote
 	op.known = func(ctx workflow.Context) manifest.Status { return p.status(ctx, manifest.PhaseFailed) }
 	if err := op.listen(ctx, stepPlaybook, p.revise); err != nil {
 		return manifest.Record{}, err
@@ -89,6 +90,7 @@ type provision struct {
 	ports    []manifest.Port
 	disks    []manifest.Disk
 	seeded   seed.WriteOut
+	noted    bool // the host may bring the server up by itself
 	address  string
 	warning  string
 	run      *manifest.PlaybookStatus

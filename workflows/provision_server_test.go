@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -248,4 +249,28 @@ func (u *updateCallback) Complete(_ any, err error) {
 	if err != nil {
 		u.t.Errorf("update failed: %v", err)
 	}
+}
+
+func TestAHostDoesNotBringUpByItselfWhatIsBeingUndone(t *testing.T) {
+	w := newWorld(t)
+	w.fail = failing(activities.GuestWaitReady, errs.Permanent, 1)
+	w.env.ExecuteWorkflow(ProvisionServer, dbServer())
+	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
+	calls := w.calls()
+	failed := slices.Index(calls, activities.GuestWaitReady)
+	require.Equal(t, activities.StateNote, calls[failed+1], "before the first undo")
+	require.Empty(t, w.last[activities.StateNote].(state.NoteIn).Status.Disks, "which is how a host knows")
+}
+
+func TestAStepThatWasHeldAndRetriedIsUndoneOnce(t *testing.T) {
+	w := newWorld(t)
+	in := dbServer()
+	in.Spec.OnFailure = manifest.OnFailureHold
+	w.fail = func(name string, nth int) error {
+		return cmp.Or(failing(activities.VolumeBuild, errs.Operator, 1)(name, nth), failing(activities.GuestWaitReady, errs.Permanent, 1)(name, nth))
+	}
+	w.env.RegisterDelayedCallback(func() { w.env.UpdateWorkflow(UpdateRetry, "u1", callbacks(t), RetryIn{}) }, time.Hour)
+	w.env.ExecuteWorkflow(ProvisionServer, in)
+	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
+	require.Equal(t, 1, w.seen[activities.VolumeRemove])
 }

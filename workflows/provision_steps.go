@@ -193,12 +193,26 @@ func (p *provision) domain(ctx workflow.Context) error {
 		return err
 	})
 	p.detail(ctx, stepDomain, "%d vCPU, %d MiB on %s, CPUs paused", p.in.Spec.CPU, p.in.Spec.Memory, p.host)
+	p.noted = true
 	if _, err := call[activities.Nothing](ctx, p.operation, onControl(quickTimeout), activities.StateNote, state.NoteIn{
 		Kind: manifest.KindServer, Name: p.server.Name, UID: p.server.UID, Status: p.status(ctx, manifest.PhaseProvisioning),
 	}); err != nil {
 		return err
 	}
 	_, err := call[domain.StartOut](ctx, p.operation, onHost(p.host, driverTimeout), activities.DomainStart, p.startIn())
+	return err
+}
+
+// unnote takes the server out of what its host brings up by itself: a host that starts in
+// the middle of the undo would build again, behind its back, what is undone already.
+func (p *provision) unnote(ctx workflow.Context) error {
+	if !p.noted {
+		return nil
+	}
+	_, err := call[activities.Nothing](ctx, p.operation, onControl(quickTimeout), activities.StateNote, state.NoteIn{
+		Kind: manifest.KindServer, Name: p.server.Name, UID: p.server.UID,
+		Status: manifest.Status{Host: p.host, Addresses: addressesOf(p.ports)},
+	})
 	return err
 }
 

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -23,6 +24,17 @@ type saga struct {
 // add registers the undo of a step that is about to run.
 func (s *saga) add(step string, run func(ctx workflow.Context) error) {
 	s.undos = append(s.undos, undo{step: step, run: run})
+}
+
+// once leaves each step its first undo: one that was held and tried again has registered
+// it again, and it is the same.
+func (s *saga) once() {
+	seen := map[string]bool{}
+	s.undos = slices.DeleteFunc(s.undos, func(u undo) bool {
+		again := seen[u.step]
+		seen[u.step] = true
+		return again
+	})
 }
 
 // compensate runs every undo in reverse order on a context that a cancelled workflow
