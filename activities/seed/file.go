@@ -18,17 +18,30 @@ import (
 func instanceID(in WriteIn) string { return in.Server.UID + "-" + strconv.Itoa(in.Rebuild) }
 
 // writeOnce writes a seed's medium unless it is there: the name says its content, and a
-// file gets its name only when it is whole and on the disk.
+// file gets its name only when it is whole and on the disk. What a write that was killed
+// left of it is removed.
 func writeOnce(path string, seed cloudinit.Seed) error {
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-		return nil
-	}
 	dir := filepath.Dir(path)
 	// Chmod as well: a strict umask would shut QEMU's user out.
 	if err := errors.Join(os.MkdirAll(dir, dirMode), os.Chmod(dir, dirMode)); err != nil {
 		return err
 	}
-	part, err := os.CreateTemp(dir, "."+filepath.Base(path)+".part-")
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	parts, err := filepath.Glob(filepath.Join(dir, "."+filepath.Base(path)+partMark+"*"))
+	for _, part := range parts {
+		err = errors.Join(err, os.Remove(part))
+	}
+	if err != nil {
+		return err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		return nil
+	}
+	part, err := os.CreateTemp(dir, "."+filepath.Base(path)+partMark)
 	if err != nil {
 		return err
 	}
@@ -41,6 +54,28 @@ func writeOnce(path string, seed cloudinit.Seed) error {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// partMark stands in the name of a file that is not whole yet.
+const partMark = ".part-"
+
+// lockDir lets one seed be written at a time, which takes milliseconds. The kernel gives
+// the lock back however its holder ends.
+func lockDir(dir string) (unlock func(), err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(&os.PathError{Op: "lock", Path: dir, Err: err}, d.Close())
+	}
+	return func() { d.Close() }, nil
 }
 
 func syncDir(dir string) error {

@@ -131,6 +131,23 @@ func TestWritingTwiceOrSideBySideGivesOneFile(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
+func TestWhatAKilledWriteLeftIsRemovedByTheNext(t *testing.T) {
+	a, _, dir := setup(t)
+	out, err := a.Write(t.Context(), input())
+	require.NoError(t, err)
+	for _, whole := range []bool{true, false} {
+		if !whole {
+			require.NoError(t, os.Remove(out.Path))
+		}
+		half := filepath.Join(dir, "."+filepath.Base(out.Path)+".part-1")
+		require.NoError(t, os.WriteFile(half, []byte("half"), 0o600))
+		_, err = a.Write(t.Context(), input())
+		require.NoError(t, err)
+		require.NoFileExists(t, half)
+		require.FileExists(t, out.Path)
+	}
+}
+
 func TestOtherContentIsAnotherFileWithTheSameInstanceAndKeys(t *testing.T) {
 	a, _, _ := setup(t)
 	first, err := a.Write(t.Context(), input())
