@@ -1,0 +1,78 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/internal/errs"
+)
+
+const contSignal = syscall.SIGCONT
+
+// killWithin: a step takes a few hundred milliseconds at most.
+const killWithin = 300 * time.Millisecond
+
+func (c cell) prepare(ctx context.Context, s *subject) error {
+	s.onFailure, s.keys = c.fault.onFailure, c.fault.keys
+	if c.op.prepare == nil {
+		return nil
+	}
+	if err := c.op.prepare(ctx, s); err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	return nil
+}
+
+// run starts the operation with its fault ordered, and waits for the end.
+func (c cell) run(ctx context.Context, s *subject) error {
+	what := c.fault.order
+	if what.Deed == killMiddle {
+		what.After = time.Duration(rank(s.seed, c) % uint64(killWithin))
+	}
+	if err := s.orders.give(s.ref(), c.at.activity, what); err != nil {
+		return err
+	}
+	if c.broken {
+		if err := s.orders.give(s.ref(), activities.GuestWaitReady, order{Deed: failAfter, Class: string(errs.Permanent), Times: 1}); err != nil {
+			return err
+		}
+	}
+	run, err := c.op.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c.fault.act != nil {
+		if err := c.fault.act(ctx, s, c.at, run); err != nil {
+			return fmt.Errorf("%w\n%s", err, s.pending(run))
+		}
+	}
+	end, err := s.finish(ctx, run)
+	if err != nil {
+		return err
+	}
+	if done := s.orders.done(s.ref(), c.at.activity); done != c.fault.order.Times {
+		return fmt.Errorf("the fault happened %d times, not %d; the operation ended: %v", done, c.fault.order.Times, end)
+	}
+	return c.agrees(end)
+}
+
+// agrees checks how the workflow itself ended.
+func (c cell) agrees(end error) error {
+	switch {
+	case c.end == endsWell && end != nil:
+		return fmt.Errorf("it should have ended well: %w", end)
+	case c.end != endsWell && end == nil:
+		return errors.New("it ended well, and should not have")
+	case end != nil && strings.TrimSpace(end.Error()) == "":
+		return errors.New("it ended without a reason")
+	}
+	return nil
+}
+
+func writeFile(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }

@@ -1,0 +1,143 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sys/unix"
+
+	"burrow.dev/burrow/workflows"
+)
+
+// disaster kills a part of the world under a step: the step goes on while the part is away.
+func disaster(strike func(*site, context.Context, func() error) error) func(context.Context, *subject, place, client.WorkflowRun) error {
+	return func(ctx context.Context, c *subject, at place, _ client.WorkflowRun) error {
+		if err := c.reached(ctx, at.activity, 1); err != nil {
+			return err
+		}
+		c.struck.Lock()
+		defer c.struck.Unlock()
+		return strike(c.site, ctx, func() error { return c.orders.release(c.ref(), at.activity) })
+	}
+}
+
+// crashDevstack kills Temporal and etcd, which are one process; its keeper starts it again.
+func (s *site) crashDevstack(ctx context.Context, meanwhile func() error) error {
+	_ = os.Remove(s.conf.Folder.DevstackReport()) // the next one writes its own
+	s.devstack.crash()
+	return errors.Join(meanwhile(), s.devstack.ready(ctx))
+}
+
+func (s *site) crashLibvirt(_ context.Context, meanwhile func() error) error {
+	err := killDaemons("libvirtd")
+	return errors.Join(err, meanwhile(), start("libvirtd", "-d"))
+}
+
+func (s *site) crashSwitch(_ context.Context, meanwhile func() error) error {
+	err := killDaemons("ovs-vswitchd", "ovsdb-server")
+	return errors.Join(err, meanwhile(), start("/usr/share/openvswitch/scripts/ovs-ctl", "--no-mlockall", "start"))
+}
+
+// start runs a command that goes to the background. A pipe would be inherited by the
+// daemon, and waited for.
+func start(name string, args ...string) error {
+	if err := exec.Command(name, args...).Run(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// killDaemons kills every process of this hypervisor with one of the programs' names.
+func killDaemons(names ...string) error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	killed := 0
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		program, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, name := range names {
+			if strings.TrimSpace(string(program)) == name {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				killed++
+			}
+		}
+	}
+	if killed == 0 {
+		return fmt.Errorf("none of %v runs", names)
+	}
+	return nil
+}
+
+// fill leaves no room on the pool's disk.
+func (s *site) fill() error {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(s.conf.Worker.PoolDir(), &disk); err != nil {
+		return err
+	}
+	used := (disk.Blocks - disk.Bfree) * uint64(disk.Bsize)
+	return unix.Mount("tmpfs", s.conf.Worker.PoolDir(), "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used))
+}
+
+// room gives the pool's disk its size again.
+func (s *site) room() error {
+	return unix.Mount("tmpfs", s.conf.Worker.PoolDir(), "tmpfs", unix.MS_REMOUNT, poolOptions)
+}
+
+func diskFull(ctx context.Context, c *subject, at place, run client.WorkflowRun) error {
+	if err := c.reached(ctx, at.activity, 1); err != nil {
+		return err
+	}
+	if err := c.fill(); err != nil {
+		return err
+	}
+	err := c.orders.release(c.ref(), at.activity)
+	if err == nil {
+		_, err = c.finish(ctx, run)
+	}
+	return errors.Join(err, c.room())
+}
+
+func diskFullThenRoom(ctx context.Context, c *subject, at place, run client.WorkflowRun) error {
+	if err := c.reached(ctx, at.activity, 1); err != nil {
+		return err
+	}
+	if err := c.fill(); err != nil {
+		return err
+	}
+	err := errors.Join(c.orders.release(c.ref(), at.activity), c.held(ctx, run), c.room())
+	if err != nil {
+		return err
+	}
+	return c.decide(ctx, run, workflows.UpdateRetry, workflows.RetryIn{})
+}
+
+// keysLater lets the key server answer once it was asked in vain.
+func keysLater(ctx context.Context, c *subject, at place, _ client.WorkflowRun) error {
+	err := c.reached(ctx, at.activity, 1)
+	if err == nil {
+		err = until(ctx, "the key server is asked", func() error {
+			if c.site.keys.asked(c.name) == 0 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	c.site.keys.heal(c.name)
+	return err
+}

@@ -1,0 +1,324 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"burrow.dev/burrow/manifest"
+)
+
+// field is a site with slots, the world before any cell, and what a finished operation
+// leaves, learned from one that nothing happened to.
+type field struct {
+	*site
+	slots  []*slot
+	before []string
+	worlds map[string][]string
+	serial int
+}
+
+// newField prepares a site for width cells at a time.
+func newField(s *site, width int) *field {
+	s.t.Helper()
+	f := &field{site: s, worlds: map[string][]string{}}
+	disk := filepath.Join(s.t.TempDir(), "blank.qcow2")
+	out, err := exec.Command("qemu-img", "create", "-q", "-f", "qcow2", disk, "64M").CombinedOutput()
+	require.NoError(s.t, err, "%s", out)
+	s.must("image", "import", disk, "--name", "blank", "--user", "root")
+	var text strings.Builder
+	for i := range width {
+		n := &slot{number: i}
+		f.slots = append(f.slots, n)
+		fmt.Fprintf(&text, "apiVersion: v1\nkind: Network\nmetadata: {name: %s}\nspec: {mode: nat, subnets: [{cidr: 10.%d.0.0/20}]}\n---\n", n.network(0), 64+i)
+		fmt.Fprintf(&text, "apiVersion: v1\nkind: Network\nmetadata: {name: %s}\nspec: {mode: isolated, subnets: [{cidr: 10.%d.0.0/20}]}\n---\n", n.network(1), 96+i)
+		fmt.Fprintf(&text, "apiVersion: v1\nkind: Volume\nmetadata: {name: %s}\nspec: {size: 1}\n---\n", n.volume())
+	}
+	s.apply(text.String())
+	for _, n := range f.slots {
+		for i := range 2 {
+			rec, err := s.store.Get(s.t.Context(), manifest.KindNetwork, n.network(i))
+			require.NoError(s.t, err)
+			n.networks = append(n.networks, rec)
+		}
+	}
+	f.await(func(ctx context.Context) error {
+		return until(ctx, "host-bridge is declared", func() error {
+			rec, err := s.store.Get(ctx, manifest.KindNetwork, manifest.HostBridge)
+			if err == nil && !rec.Status.Phase.Settled() {
+				err = fmt.Errorf("it is %s", rec.Status.Phase)
+			}
+			return err
+		})
+	})
+	// The first server makes what stays: libvirt's caches, OVS's datapath device.
+	f.await(func(ctx context.Context) error {
+		c := f.subject(manifest.KindServer, f.slots[0])
+		return errors.Join(withServer(ctx, c), c.remove(ctx))
+	})
+	f.before, err = f.census(s.t.Context())
+	require.NoError(s.t, err)
+	f.learn()
+	return f
+}
+
+// apply declares documents by the program.
+func (s *site) apply(text string) {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "apply.yaml")
+	require.NoError(s.t, writeFile(file, text))
+	s.must("apply", "-f", file)
+}
+
+// subject makes the resource of the next cell.
+func (f *field) subject(kind manifest.Kind, n *slot) *subject {
+	f.serial++
+	return &subject{site: f.site, slot: n, kind: kind, name: fmt.Sprintf("s%04dz", f.serial)}
+}
+
+// learn runs each operation once, undisturbed, and keeps what it leaves.
+func (f *field) learn() {
+	f.t.Helper()
+	f.await(func(ctx context.Context) error {
+		for _, op := range operations() {
+			if op.ends == worldGone || f.worlds[op.ends] != nil {
+				continue
+			}
+			c := f.subject(op.kind, f.slots[0])
+			if op.prepare != nil {
+				if err := op.prepare(ctx, c); err != nil {
+					return err
+				}
+			}
+			if err := c.well(ctx, op.start); err != nil {
+				return err
+			}
+			census, err := f.census(ctx)
+			if err != nil {
+				return err
+			}
+			f.worlds[op.ends] = c.traces(census, f.before)
+			if err := c.remove(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f.clean()
+}
+
+// censusEvery spares the machine: a census runs a dozen programs.
+const censusEvery = 500 * time.Millisecond
+
+// clean waits until the world is as it was before the first cell.
+func (f *field) clean() {
+	f.t.Helper()
+	f.await(func(ctx context.Context) error { return f.same(ctx) })
+}
+
+func (f *field) same(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, settleTime)
+	defer stop()
+	return untilEvery(ctx, censusEvery, "the world as it was", func() error {
+		now, err := f.census(ctx)
+		if err != nil {
+			return err
+		}
+		return compare(now, f.before)
+	})
+}
+
+// compare says what is there and should not be, and what should be and is not.
+func compare(now, wanted []string) error {
+	left, gone := difference(now, wanted), difference(wanted, now)
+	if len(left)+len(gone) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, line := range left {
+		b.WriteString("\n  + " + line)
+	}
+	for _, line := range gone {
+		b.WriteString("\n  - " + line)
+	}
+	return fmt.Errorf("not as expected:%s", b.String())
+}
+
+// outcome is how a cell went.
+type outcome struct {
+	cell cell
+	err  error
+}
+
+// play runs cells side by side, one in each slot, compares what each left with what it
+// must leave, removes it, and compares the world with the one before.
+func (f *field) play(cells []cell) []outcome {
+	out := make([]outcome, len(cells))
+	subjects := make([]*subject, len(cells))
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	for i, c := range cells {
+		out[i].cell = c
+		subjects[i] = f.subject(c.op.kind, f.slots[i])
+	}
+	side := func(do func(i int) error) {
+		var group sync.WaitGroup
+		for i := range cells {
+			if out[i].err != nil {
+				continue
+			}
+			group.Go(func() { out[i].err = do(i) })
+		}
+		group.Wait()
+	}
+	side(func(i int) error { return cells[i].prepare(ctx, subjects[i]) })
+	side(func(i int) error { return cells[i].run(ctx, subjects[i]) })
+	f.worker.signal(contSignal) // one that was frozen and whose cell gave up
+	if err := f.worker.ready(ctx); err != nil {
+		f.t.Errorf("after %v: %v", cells, err)
+	}
+	f.verify(ctx, out, subjects)
+	var removal errgroup.Group
+	for i, c := range subjects {
+		removal.Go(func() error {
+			err := errors.Join(f.orders.forget(c.ref()), c.remove(ctx))
+			if err != nil && out[i].err == nil {
+				out[i].err = fmt.Errorf("delete afterwards: %w", err)
+			}
+			return nil
+		})
+	}
+	_ = removal.Wait()
+	if err := f.same(ctx); err != nil {
+		for i := range out {
+			if out[i].err == nil {
+				out[i].err = fmt.Errorf("after deleting what it and its neighbours had made, the world is %w", err)
+			}
+		}
+		f.before, _ = f.census(ctx) // the next cells are not to blame
+	}
+	return out
+}
+
+// settleTime is how long repairs that go on by themselves (flows after a restart of Open
+// vSwitch, a record after libvirt's news) may take.
+const settleTime = 40 * time.Second
+
+// verify compares what each cell left with what it must leave.
+func (f *field) verify(ctx context.Context, out []outcome, subjects []*subject) {
+	short, stop := context.WithTimeout(ctx, settleTime)
+	defer stop()
+	open := map[int]error{}
+	_ = untilEvery(short, censusEvery, "the expected worlds", func() error {
+		census, err := f.census(ctx)
+		if err != nil {
+			return err
+		}
+		clear(open)
+		for i, o := range out {
+			if o.err == nil {
+				if err := f.check(ctx, o.cell, subjects[i], census); err != nil {
+					open[i] = err
+				}
+			}
+		}
+		if len(open) > 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	for i, err := range open {
+		out[i].err = err
+	}
+	for i, o := range out {
+		if o.err == nil && (o.cell.end == endsTrue || o.cell.end == endsOwing) {
+			out[i].err = f.askAgain(ctx, o.cell, subjects[i])
+		}
+	}
+}
+
+// check compares the world of one cell.
+func (f *field) check(ctx context.Context, c cell, s *subject, census []string) error {
+	rec, ok, err := s.record(ctx)
+	if err != nil {
+		return err
+	}
+	mine := s.traces(census, f.before)
+	switch c.end {
+	case endsWell:
+		return compare(mine, f.worlds[c.op.ends])
+	case endsGone:
+		return compare(mine, nil)
+	case endsFailed, endsOwing:
+		if !ok || rec.Status.Phase != manifest.PhaseFailed || rec.Status.Message == "" {
+			return fmt.Errorf("its record is not Failed with a reason: %+v", rec.Status)
+		}
+		if rec.Status.Operation != nil {
+			return fmt.Errorf("its record says that %s goes on", rec.Status.Operation.Type)
+		}
+		if c.end == endsOwing {
+			return nil
+		}
+		left := slices.DeleteFunc(mine, func(line string) bool {
+			return strings.HasPrefix(line, "etcd: ") && strings.Contains(line, " phase=Failed operation=false host= ")
+		})
+		return compare(left, nil)
+	case endsTrue:
+		return s.truthful(rec, ok, census)
+	}
+	return fmt.Errorf("no such end: %q", c.end)
+}
+
+// truthful checks that a record of something that was not built anew says how it is.
+func (c *subject) truthful(rec manifest.Record, ok bool, census []string) error {
+	if !ok {
+		return errors.New("its record is gone")
+	}
+	if !rec.Status.Phase.Settled() || rec.Status.Operation != nil {
+		return fmt.Errorf("its record is not settled: %s, operation %v", rec.Status.Phase, rec.Status.Operation)
+	}
+	if c.kind != manifest.KindServer || rec.Status.Phase == manifest.PhaseFailed {
+		return nil
+	}
+	want := map[manifest.Phase]string{manifest.PhaseRunning: "running", manifest.PhaseStopped: "shut off"}[rec.Status.Phase]
+	if !slices.Contains(census, "domain: "+c.name+" "+want) {
+		var is []string
+		for _, line := range census {
+			if strings.HasPrefix(line, "domain: "+c.name) {
+				is = append(is, line)
+			}
+		}
+		return fmt.Errorf("its record says %s, libvirt says %q", rec.Status.Phase, is)
+	}
+	return nil
+}
+
+// askAgain runs the operation again, undisturbed.
+func (f *field) askAgain(ctx context.Context, c cell, s *subject) error {
+	if err := f.orders.forget(s.ref()); err != nil {
+		return err
+	}
+	if c.end == endsOwing {
+		return nil // the delete that follows is the test
+	}
+	if err := s.well(ctx, c.op.start); err != nil {
+		return fmt.Errorf("asked again: %w", err)
+	}
+	census, err := f.census(ctx)
+	if err != nil {
+		return err
+	}
+	if err := compare(s.traces(census, f.before), f.worlds[c.op.ends]); err != nil {
+		return fmt.Errorf("asked again: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"cmp"
+	"flag"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	cellsFlag      = flag.String("cells", "", "run the cells whose name matches this `REGEXP`")
+	widthFlag      = flag.Int("width", 6, "how many cells run side by side")
+	seedFlag       = flag.String("seed", "", "of the slice and of random faults; default: the commit")
+	budgetFlag     = flag.Duration("budget", 0, "begin no more cells after this `TIME`; default: no limit, or that of a slice")
+	resultsFlag    = flag.String("results", "", "note what went well in `FILE`, and leave it out the next time")
+	guaranteesFlag = flag.String("guarantees", "", "write the matrix for users into `FILE`")
+)
+
+// seed is the one asked for, else the commit.
+func seed(t testing.TB) string {
+	if *seedFlag != "" {
+		return *seedFlag
+	}
+	out, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		t.Logf("no commit: %v", err)
+		return "none"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// full says that everything is to be run, however long it takes; else a slice is.
+func full() bool { return os.Getenv("BURROW_FAULTS") != "" }
+
+// inSlice skips a test of which only some belong to each commit's slice.
+func inSlice(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("kills things for minutes")
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(seed(t) + t.Name()))
+	if !full() && *cellsFlag == "" && *seedFlag == "" && h.Sum32()%partsOfSlices != 0 {
+		t.Skip("another commit's slice; BURROW_FAULTS=1 runs all")
+	}
+}
+
+// partsOfSlices: one in so many of the tests beside the matrix runs with each commit.
+const partsOfSlices = 3
+
+const (
+	// sliceTime is when a slice starts no more cells: all of `make test` waits for it.
+	sliceTime = 2 * time.Minute
+	// sliceMost bounds a slice on a fast machine.
+	sliceMost = 60
+)
+
+// TestEveryOperationEndsAsPromisedWhateverHappens runs the matrix, or the slice of it that
+// the commit chooses.
+func TestEveryOperationEndsAsPromisedWhateverHappens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills things for minutes")
+	}
+	chosen, budget := table(), time.Duration(0)
+	switch {
+	case *cellsFlag != "":
+		pattern := regexp.MustCompile(*cellsFlag)
+		chosen = slices.DeleteFunc(chosen, func(c cell) bool { return !pattern.MatchString(c.String()) })
+	case !full():
+		chosen, budget = slice(chosen, seed(t)), sliceTime
+	}
+	if *budgetFlag > 0 {
+		budget = *budgetFlag
+	}
+	all, open, err := recall(*resultsFlag, chosen)
+	require.NoError(t, err)
+	t.Logf("seed %s: %d of %d cells, %d of them earlier", seed(t), len(chosen), len(table()), len(all))
+	f := newField(newSite(t), *widthFlag)
+	began := time.Now()
+	for _, batch := range batches(open, *widthFlag) {
+		if budget > 0 && time.Since(began) > budget {
+			t.Logf("time is up: the rest is for another run")
+			break
+		}
+		out := f.playAndReport(batch)
+		require.NoError(t, remember(*resultsFlag, out))
+		all = append(all, out...)
+	}
+	t.Logf("%d cells in %s\n%s", len(all), time.Since(began).Round(time.Second), matrix(all))
+	if *guaranteesFlag != "" {
+		require.NoError(t, writeFile(*guaranteesFlag, guarantees(all, seed(t))))
+	}
+}
+
+// slice is the part of the matrix that a seed chooses: its cells in an order of its own.
+func slice(all []cell, seed string) []cell {
+	slices.SortFunc(all, func(a, b cell) int { return cmp.Compare(rank(seed, a), rank(seed, b)) })
+	return all[:sliceMost]
+}
+
+// playAndReport plays cells and says at once what went wrong.
+func (f *field) playAndReport(cells []cell) []outcome {
+	f.t.Helper()
+	began := time.Now()
+	out := f.play(cells)
+	for _, o := range out {
+		if o.err != nil {
+			f.t.Errorf("%s: %v", o.cell, o.err)
+		}
+	}
+	f.t.Logf("%d cells in %s: %s", len(out), time.Since(began).Round(time.Millisecond), names(cells))
+	return out
+}
+
+func names(cells []cell) string {
+	var all []string
+	for _, c := range cells {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// batches puts cells side by side: those whose fault hits everybody with the same fault, so
+// that a killed worker hits cells that expect it; the others with any.
+func batches(cells []cell, width int) [][]cell {
+	groups := map[string][]cell{}
+	var order []string
+	for _, c := range cells {
+		group := "others"
+		if c.fault.shared {
+			group = c.fault.name
+		}
+		if len(groups[group]) == 0 {
+			order = append(order, group)
+		}
+		groups[group] = append(groups[group], c)
+	}
+	var all [][]cell
+	for _, name := range order {
+		group, beside := groups[name], width
+		if group[0].fault.alone {
+			beside = 1
+		}
+		all = append(all, slices.Collect(slices.Chunk(group, beside))...)
+	}
+	return all
+}

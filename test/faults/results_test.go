@@ -1,0 +1,63 @@
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// result is an outcome in a file: the matrix takes an hour, which may be run in parts.
+type result struct {
+	Cell  string `json:"cell"`
+	Error string `json:"error,omitempty"`
+}
+
+// remember appends outcomes to a file; "" remembers nothing.
+func remember(path string, all []outcome) error {
+	if path == "" {
+		return nil
+	}
+	for _, o := range all {
+		r := result{Cell: o.cell.String()}
+		if o.err != nil {
+			r.Error = o.err.Error()
+		}
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if err := appendTo(path, string(line)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recall gives the cells that went well in earlier parts of a run.
+func recall(path string, cells []cell) (well []outcome, open []cell, err error) {
+	done := map[string]bool{}
+	if path != "" {
+		file, err := os.Open(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		defer file.Close()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			var r result
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				return nil, nil, err
+			}
+			done[r.Cell] = r.Error == ""
+		}
+	}
+	for _, c := range cells {
+		if done[c.String()] {
+			well = append(well, outcome{cell: c})
+		} else {
+			open = append(open, c)
+		}
+	}
+	return well, open, nil
+}
