@@ -24,6 +24,7 @@ func commands() []*ucli.Command {
 		startCommand(),
 		stopCommand(),
 		restartCommand(),
+		configureCommand(),
 		driftCommand(),
 		sweepCommand(),
 		// Resources

@@ -21,6 +21,7 @@ const (
 	ExitOther   = 1   // wrong usage, nobody there, anything else
 	ExitInvalid = 2   // a manifest is invalid
 	ExitDrift   = 3   // drift: something differs
+	ExitChanges = 3   // a check found what a playbook would change
 	ExitBusy    = 4   // the resource is busy with another operation
 	ExitFailed  = 5   // the operation failed; nothing of it is left
 	ExitHeld    = 6   // the operation waits for a person
@@ -71,6 +72,10 @@ func report(w io.Writer, err error) int {
 		return code
 	}
 	text, next := words(err)
+	if code == ExitChanges {
+		fmt.Fprintln(w, render.CleanLines(text)) // what was asked for, and no error
+		return code
+	}
 	fmt.Fprintf(w, "error: %s\n", render.CleanLines(text))
 	if next != "" {
 		fmt.Fprintf(w, "  next: %s\n", render.CleanLines(next))

@@ -262,6 +262,8 @@ func verdict(outcomes []follow.Outcome) error {
 				o.ID, strings.TrimPrefix(o.Message, o.ID+": "), o.ID, o.ID)
 		case o.Kind == workflows.NameApplyDocuments && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 			applyVerdict(o, worse)
+		case o.Kind == workflows.NameConfigureServer && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			checkVerdict(o, worse)
 		case o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
 			// It only waits for something that is held.
 		case o.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
@@ -280,12 +282,33 @@ func verdict(outcomes []follow.Outcome) error {
 
 // severity is the order in which ends of several operations, and refusals of others,
 // decide the exit code.
-var severity = []int{ExitFailed, ExitHeld, ExitBusy, ExitInvalid, ExitOther, ExitStopped}
+var severity = []int{ExitFailed, ExitHeld, ExitBusy, ExitInvalid, ExitOther, ExitChanges, ExitStopped}
 
 // givenUp reports whether an operation ended as one that a person cancels or aborts: what
 // an undo could not remove makes its error Permanent, whatever it was before.
 func givenUp(o follow.Outcome) bool {
 	return o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED || o.Class == string(errs.Operator)
+}
+
+// checkVerdict says what a playbook that was only checked would change.
+func checkVerdict(o follow.Outcome, worse func(int, string, ...any)) {
+	var out workflows.ConfigureServerOut
+	if json.Unmarshal(o.Result, &out) != nil || !out.Check {
+		return
+	}
+	changed := 0
+	for _, r := range out.Recap {
+		changed += r.Changed
+	}
+	if changed > 0 {
+		worse(ExitChanges, "%s: tasks that would change something: %d. See them: burrow logs %s --run %s", o.ID, changed, nameOf(o.ID), out.RunID)
+	}
+}
+
+// nameOf is the name in an operation's ID.
+func nameOf(id string) string {
+	_, name, _ := strings.Cut(workflows.ResourceOf(id), "/")
+	return name
 }
 
 // applyVerdict reports documents that have no workflow of their own to report them.

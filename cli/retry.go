@@ -144,15 +144,12 @@ func reviseFrom(c *ucli.Context, ref Ref, path string, in *workflows.RetryIn) er
 		in.Ansible = doc.Server.Ansible
 		return p.upload(c.Context, gw)
 	}
-	if err := playbooksIn(c.Context, gw, ref, path); err != nil {
+	if err := playbooksIn(c.Context, gw, ref, "retry", path); err != nil {
 		return err
 	}
-	b, err := packFolder(path)
-	if err != nil {
+	if in.Bundle, err = p.packAll(path); err != nil {
 		return err
 	}
-	p.bundles = append(p.bundles, b)
-	in.Bundle = b.digest
 	return p.upload(c.Context, gw)
 }
 
@@ -176,18 +173,18 @@ func serverIn(c *ucli.Context, gw *gateway.Client, ref Ref, path string) (*manif
 }
 
 // playbooksIn checks that a folder has the playbooks the server was applied with.
-func playbooksIn(ctx context.Context, gw *gateway.Client, ref Ref, dir string) error {
+func playbooksIn(ctx context.Context, gw *gateway.Client, ref Ref, action, dir string) error {
 	rec, err := gw.Get(ctx, ref.Kind, ref.Name)
 	if err != nil {
 		return err
 	}
 	var spec manifest.ServerSpec
 	if err := json.Unmarshal(rec.Spec, &spec); err != nil || spec.Ansible == nil {
-		return errs.NewPermanent(ref.String(), "retry", errs.Reason("it has no playbook"), "retry without -f")
+		return errs.NewPermanent(ref.String(), action, errs.Reason("it has no playbook"), "name a playbook's file, or leave the folder out")
 	}
 	for _, name := range spec.Ansible.Playbook {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return errs.NewPermanent(ref.String(), "retry", fmt.Errorf("%s is not in %s", name, dir), "name the folder that holds the playbook")
+			return errs.NewPermanent(ref.String(), action, fmt.Errorf("%s is not in %s", name, dir), "name the folder that holds the playbook")
 		}
 	}
 	return nil

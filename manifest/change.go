@@ -34,6 +34,10 @@ type ServerChange struct {
 	Playbook bool
 }
 
+// ConditionRestart is the type of the condition of a server whose processors or memory are
+// as declared only after its next restart.
+const ConditionRestart = "RestartNeeded"
+
 // Effect is one field that differs, and what becomes of it.
 type Effect struct {
 	Field string `json:"field"` // "spec.cpu"

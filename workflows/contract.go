@@ -22,6 +22,7 @@ const (
 	NameDeleteImage     = "DeleteImage"
 	NameApplyDocuments  = "ApplyDocuments"
 	NameStartNext       = "StartNext"
+	NameConfigureServer = "ConfigureServer"
 	NameSweep           = "Sweep"
 	NameDrift           = "Drift"
 	NameScheduled       = "Scheduled"
@@ -94,6 +95,30 @@ type PowerServerIn struct {
 	// GraceSeconds is how long the guest may take to power off by itself; then it is forced.
 	GraceSeconds int    `json:"graceSeconds"`
 	RequestedBy  string `json:"requestedBy,omitempty"`
+}
+
+// ConfigureServerIn runs a playbook on a server that is Running. What is empty is as the
+// server's record has it when its turn comes. Nothing of it is a secret: it stays in the history.
+type ConfigureServerIn struct {
+	Name string `json:"name"`
+	// Bundle is the digest of another playbook folder; the recorded one stays recorded.
+	Bundle string `json:"bundle,omitempty"`
+	// Playbook and Inventory are paths inside the bundle, instead of the recorded ones.
+	Playbook    []string       `json:"playbook,omitempty"`
+	Inventory   string         `json:"inventory,omitempty"`
+	Tags        []string       `json:"tags,omitempty"`
+	SkipTags    []string       `json:"skipTags,omitempty"`
+	ExtraVars   map[string]any `json:"extraVars,omitempty"` // over the recorded ones
+	Check       bool           `json:"check,omitempty"`     // only say what would change
+	Diff        bool           `json:"diff,omitempty"`      // show differences in the log
+	RequestedBy string         `json:"requestedBy,omitempty"`
+}
+
+// ConfigureServerOut is the run. Skipped by a person: no RunID.
+type ConfigureServerOut struct {
+	Check bool                      `json:"check"`
+	RunID string                    `json:"runId"`
+	Recap map[string]manifest.Recap `json:"recap"`
 }
 
 // CreateNetworkIn declares a network.
@@ -180,12 +205,13 @@ type StartNextIn struct {
 
 // Operation is a workflow to start; exactly one is set.
 type Operation struct {
-	DeleteServer  *DeleteIn      `json:"deleteServer,omitempty"`
-	DeleteNetwork *DeleteIn      `json:"deleteNetwork,omitempty"`
-	DeleteVolume  *DeleteIn      `json:"deleteVolume,omitempty"`
-	DeleteImage   *DeleteIn      `json:"deleteImage,omitempty"`
-	PowerServer   *PowerServerIn `json:"powerServer,omitempty"`
-	CreateImage   *CreateImageIn `json:"createImage,omitempty"`
+	DeleteServer  *DeleteIn          `json:"deleteServer,omitempty"`
+	DeleteNetwork *DeleteIn          `json:"deleteNetwork,omitempty"`
+	DeleteVolume  *DeleteIn          `json:"deleteVolume,omitempty"`
+	DeleteImage   *DeleteIn          `json:"deleteImage,omitempty"`
+	PowerServer   *PowerServerIn     `json:"powerServer,omitempty"`
+	CreateImage   *CreateImageIn     `json:"createImage,omitempty"`
+	Configure     *ConfigureServerIn `json:"configure,omitempty"`
 }
 
 // IDs of the workflows that look at everything: one of each at a time.

@@ -9,6 +9,8 @@ func StepNames(workflow string) []string {
 			stepRecord, stepPlace, stepKeys, stepCheck, stepAddresses, stepImage, stepVolumes, stepNetworks,
 			stepProbe, stepSeed, stepDomain, stepWire, stepReady, stepPlaybook, stepFinish,
 		}
+	case NameConfigureServer:
+		return []string{stepRecord, stepCheck, stepReady, stepPlaybook, stepFinish}
 	}
 	return nil
 }
@@ -38,6 +40,7 @@ func Registered() map[string]any {
 		NameDeleteImage:     DeleteImage,
 		NameApplyDocuments:  ApplyDocuments,
 		NameStartNext:       StartNext,
+		NameConfigureServer: ConfigureServer,
 		NameSweep:           Sweep,
 		NameDrift:           Drift,
 		NameScheduled:       Scheduled,

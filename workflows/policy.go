@@ -43,6 +43,10 @@ const (
 	inputsHeadStart = 2 * time.Second
 	// defaultPlaybookTimeout is the manifest's default, for specs that leave it out.
 	defaultPlaybookTimeout = 2 * time.Hour
+	// defaultPlaybookRetries is the manifest's default, for servers without a playbook of their own.
+	defaultPlaybookRetries = 3
+	// reachTimeout: a guest that runs answers in seconds, also when it is just being restarted.
+	reachTimeout = 5 * time.Minute
 	// playbookSlack lets the activity end its run itself, with the reason, before Temporal does.
 	playbookSlack = 2 * time.Minute
 	// lookTimeout bounds one look at a host's domains, disks and ports; a host that cannot

@@ -1,26 +1,28 @@
 package workflows
 
 import (
-	"encoding/json"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/domain"
-	"burrow.dev/burrow/activities/network"
-	"burrow.dev/burrow/activities/state"
-	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
+)
+
+const (
+	stepShutdown = "shut down"
+	stepUnwire   = "unwire OVS"
 )
 
 // PowerServer starts, stops or restarts a built server. A guest is asked to power off and,
 // after its grace, forced. A started guest is wired before it runs.
 func PowerServer(ctx workflow.Context, in PowerServerIn) error {
 	p := &power{in: in}
+	p.standing.in.Metadata.Name, p.standing.in.RequestedBy = in.Name, in.RequestedBy
 	body := sequence{step{stepRecord, p.record}}
 	if in.Action != PowerStart {
-		body = append(body, step{"shut down", p.shutdown}, step{"unwire OVS", p.unwire})
+		body = append(body, step{stepShutdown, p.shutdown}, step{stepUnwire, p.unplug})
 	}
 	if in.Action != PowerStop {
 		body = append(body, step{stepNetworks, p.networks}, step{stepDomain, p.start}, step{stepWire, p.wire})
@@ -38,71 +40,36 @@ func PowerServer(ctx workflow.Context, in PowerServerIn) error {
 	return nil
 }
 
-// power carries the record of the server whose power changes.
+// power is the server whose power changes.
 type power struct {
-	*operation
-	in     PowerServerIn
-	rec    manifest.Record
-	spec   manifest.ServerSpec
-	server activities.Server
-	off    bool // the guest is off, as far as this operation knows
+	standing
+	in PowerServerIn
 }
 
-func (p *power) record(ctx workflow.Context) error {
-	p.add(stepRecord, p.settle)
-	rec, err := p.beginRecord(ctx, state.BeginIn{
-		Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: p.in.Name}, Phase: manifest.PhaseUpdating,
-		RequestedBy: p.in.RequestedBy,
-	}, nil)
-	if err != nil {
-		return err
-	}
-	p.rec, p.off = rec, rec.Status.PowerOff
-	p.server = activities.Server{Name: p.in.Name, UID: p.rec.Metadata.UID}
-	if err := json.Unmarshal(p.rec.Spec, &p.spec); err != nil {
-		return errs.NewPermanent(p.server.Ref(), "read its record", err, "restore the record from a backup")
-	}
-	return nil
-}
+// graceOf is how long a guest may take to power off by itself.
+func graceOf(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 
 func (p *power) shutdown(ctx workflow.Context) error {
-	grace := time.Duration(p.in.GraceSeconds) * time.Second
-	p.detail(ctx, "shut down", "asked to power off, forced after %s", grace)
-	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, grace+shutdownSlack), activities.DomainShutdown,
+	grace := graceOf(p.in.GraceSeconds)
+	p.detail(ctx, stepShutdown, "asked to power off, forced after %s", grace)
+	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, grace+shutdownSlack), activities.DomainShutdown,
 		domain.ShutdownIn{Server: p.server, GraceSeconds: p.in.GraceSeconds})
 	p.off = err == nil
 	return err
 }
 
-func (p *power) unwire(ctx workflow.Context) error {
-	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.NetworkUnwire,
-		network.UnwireIn{Server: p.server, Ports: p.rec.Status.Ports})
-	return err
-}
+func (p *power) unplug(ctx workflow.Context) error { return p.unwire(ctx, p.ports) }
 
-func (p *power) networks(ctx workflow.Context) error {
-	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.NetworkEnsure,
-		network.EnsureIn{Server: p.server, Ports: p.rec.Status.Ports})
-	return err
-}
+func (p *power) networks(ctx workflow.Context) error { return p.ensureNetworks(ctx, p.ports) }
 
 func (p *power) start(ctx workflow.Context) error {
 	p.add(stepDomain, p.offAgain)
-	_, err := call[domain.StartOut](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.DomainStart,
-		domain.StartOf(p.rec, p.spec))
-	return err
+	return p.standing.start(ctx, domain.StartOf(p.was, p.standing.in.Spec))
 }
 
 func (p *power) wire(ctx workflow.Context) error {
 	p.detail(ctx, stepWire, "%s", p.server.Name)
-	if _, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.NetworkWire,
-		network.WireIn{Server: p.server, Ports: p.rec.Status.Ports}); err != nil {
-		return err
-	}
-	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, driverTimeout), activities.DomainResume,
-		domain.ResumeIn{Server: p.server})
-	p.off = p.off && err != nil
-	return err
+	return p.connect(ctx, p.ports)
 }
 
 // offAgain takes back a start that did not get as far as a running guest: one that is
@@ -111,32 +78,22 @@ func (p *power) offAgain(ctx workflow.Context) error {
 	if !p.off || p.undoVersion == workflow.DefaultVersion {
 		return nil
 	}
-	if _, err := call[activities.Nothing](ctx, p.operation, onHost(p.rec.Status.Host, shutdownSlack), activities.DomainShutdown,
+	if _, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, shutdownSlack), activities.DomainShutdown,
 		domain.ShutdownIn{Server: p.server}); err != nil {
 		return err
 	}
-	return p.unwire(ctx)
+	return p.unplug(ctx)
 }
 
 func (p *power) finish(ctx workflow.Context) error {
 	p.off = p.in.Action == PowerStop
-	p.rec.Status.PowerOff = p.off
+	p.was.Status.PowerOff = p.off
+	if p.in.Action != PowerStop {
+		p.was.Status.Conditions = without(p.was.Status.Conditions, manifest.ConditionRestart)
+	}
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	p.phase(ctx, p.rec.Status.Phase)
+	p.phase(ctx, p.settled(p.was).Status.Phase)
 	return nil
-}
-
-// settle writes how the guest is now: at the end, and when the operation could not go on.
-func (p *power) settle(ctx workflow.Context) error {
-	if p.rec.Metadata.UID == "" {
-		return nil
-	}
-	p.rec.Status.Operation = nil
-	p.rec.Status.Phase = manifest.PhaseRunning
-	if p.off {
-		p.rec.Status.Phase = manifest.PhaseStopped
-	}
-	return p.finishRecord(ctx, manifest.KindServer, p.rec)
 }

@@ -64,10 +64,11 @@ var (
 // the workflow's current details, and as search attributes.
 type progress struct {
 	Progress
+	going manifest.Phase // the phase while nobody has to decide
 }
 
 func newProgress(ctx workflow.Context, operation, resource string, phase manifest.Phase, steps []string) (*progress, error) {
-	p := &progress{Progress{Operation: operation, Resource: resource, Phase: phase}}
+	p := &progress{Progress{Operation: operation, Resource: resource, Phase: phase}, phase}
 	for _, name := range steps {
 		p.Steps = append(p.Steps, Step{Name: name, State: StepPending})
 	}
@@ -117,7 +118,7 @@ func (p *progress) skip(ctx workflow.Context, name, why string) {
 // hold shows that the operation waits for a person, or (why empty) no longer does.
 func (p *progress) hold(ctx workflow.Context, name, why string) {
 	p.Held = why
-	phase := manifest.PhaseProvisioning
+	phase := p.going
 	if why != "" {
 		phase = manifest.PhaseHeld
 		p.step(name).State = StepHeldHere

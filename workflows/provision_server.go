@@ -115,12 +115,12 @@ func (p *provision) policy(name string) manifest.OnFailure {
 }
 
 func (p *provision) holdRecord(ctx workflow.Context, message string) error {
-	status := p.status(ctx, manifest.PhaseProvisioning)
-	op := currentOperation(ctx, NameProvisionServer)
+	status := p.status(ctx, p.going)
+	op := currentOperation(ctx, p.Progress.Operation)
 	op.Step = p.heldStep
 	status.Operation = &op
 	_, err := call[activities.Nothing](ctx, p.operation, onControl(quickTimeout), activities.StateHold, state.HoldIn{
-		Kind: manifest.KindServer, Name: p.server.Name, UID: p.server.UID, Message: message, Status: status,
+		Kind: manifest.KindServer, Name: p.server.Name, UID: p.server.UID, Message: message, Status: status, Going: p.going,
 	})
 	return err
 }

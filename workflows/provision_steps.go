@@ -241,15 +241,19 @@ func (p *provision) wire(ctx workflow.Context) error {
 }
 
 func (p *provision) ready(ctx workflow.Context) error {
-	p.detail(ctx, stepReady, "until %s", p.in.Spec.Readiness)
-	at := onHost(p.host, readyTimeout)
-	at.total = readyTimeout
+	return p.waitReady(ctx, p.in.Spec.Readiness, readyTimeout)
+}
+
+func (p *provision) waitReady(ctx workflow.Context, until manifest.Readiness, most time.Duration) error {
+	p.detail(ctx, stepReady, "until %s", until)
+	at := onHost(p.host, most)
+	at.total = most
 	out, err := call[guest.WaitReadyOut](ctx, p.operation, at, activities.GuestWaitReady, guest.WaitReadyIn{
-		Server: p.server, Ports: p.ports, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys, Readiness: p.in.Spec.Readiness,
+		Server: p.server, Ports: p.ports, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys, Readiness: until,
 	})
 	if temporal.IsTimeoutError(err) {
 		return errs.NewOperator(p.server.Ref(), "wait until ready",
-			errs.Reason("the guest did not get there in %s", readyTimeout),
+			errs.Reason("the guest did not get there in %s", most),
 			"look at it with `burrow console "+p.server.Name+"`; is the image made for cloud-init?")
 	}
 	p.address, p.warning = out.Address, out.Warning

@@ -12,10 +12,7 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-const (
-	stepLook   = "look at domain"
-	stepUnwire = "unwire OVS"
-)
+const stepLook = "look at domain"
 
 // SettleServer finishes what an operation of a server left when it ended without
 // finishing: its record says Provisioning, Updating or Held, and no workflow is open. A
@@ -112,13 +109,20 @@ func (s *settling) rest() node {
 		return d.parts()
 	case s.found.State == "paused" && s.found.Reason != "ioerror":
 		// It was started and not wired yet: nothing of it has left it so far.
-		p := &power{operation: s.operation, rec: s.rec, spec: s.spec, server: s.server}
+		p := s.power()
 		return sequence{step{stepNetworks, p.networks}, step{stepDomain, p.start}, step{stepWire, p.wire}}
 	case !s.found.Found || s.found.State == "shutoff":
-		p := &power{operation: s.operation, rec: s.rec, server: s.server}
-		return sequence{step{stepUnwire, p.unwire}}
+		return sequence{step{stepUnwire, s.power().unplug}}
 	}
 	return sequence{}
+}
+
+// power is the server as an operation that changes its power has it.
+func (s *settling) power() *power {
+	p := &power{}
+	p.operation = s.operation
+	_ = p.take(s.rec) // its spec was read in record already
+	return p
 }
 
 func (s *settling) finish(ctx workflow.Context) error {

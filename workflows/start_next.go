@@ -103,6 +103,8 @@ func (o Operation) Workflow() (name string, in any) {
 		return NameDeleteImage, *o.DeleteImage
 	case o.PowerServer != nil:
 		return NamePowerServer, *o.PowerServer
+	case o.Configure != nil:
+		return NameConfigureServer, *o.Configure
 	case o.CreateImage != nil:
 		return NameCreateImage, *o.CreateImage
 	}

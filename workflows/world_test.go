@@ -41,6 +41,8 @@ type world struct {
 	last map[string]any
 	// record is the status of the record that state.Begin answers
 	record manifest.Status
+	// stands is the record of a server that was built before; state.Begin answers it.
+	stands *manifest.Record
 	// activities by their names, for a real worker
 	all map[string]any
 }
@@ -58,6 +60,11 @@ func newWorld(t *testing.T) *world {
 	w := &world{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, last: map[string]any{}, all: map[string]any{}}
 	w.env.SetTestTimeout(time.Minute)
 	answer(w, activities.StateBegin, func(in state.BeginIn) state.BeginOut {
+		if w.stands != nil {
+			rec := *w.stands
+			rec.Status.Phase, rec.Status.Operation = in.Phase, &in.Operation
+			return state.BeginOut{Found: true, Record: rec}
+		}
 		return state.BeginOut{Found: true, Record: manifest.Record{Kind: in.Kind, Spec: specOr(in.Spec), Status: w.record, Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1}}}
 	})
 	answer(w, activities.StateAttachVolumes, func(in state.VolumesIn) state.VolumesOut {

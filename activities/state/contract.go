@@ -51,7 +51,7 @@ type FailIn struct {
 }
 
 // HoldIn sets or clears the hold of a server that waits for a person.
-// Message empty: the operation goes on (Phase back to Provisioning, NeedsAttention cleared).
+// Message empty: the operation goes on (Phase back to Going, NeedsAttention cleared).
 // Status carries what is known so far (host, ports, disks, login), so that ssh works while held.
 type HoldIn struct {
 	Kind    manifest.Kind   `json:"kind"`
@@ -59,6 +59,8 @@ type HoldIn struct {
 	UID     string          `json:"uid"`
 	Message string          `json:"message"`
 	Status  manifest.Status `json:"status"`
+	// Going is the phase of the operation while it is not held; empty is Provisioning.
+	Going manifest.Phase `json:"going,omitempty"`
 }
 
 // NoteIn writes what is known so far of a server that is being built (host, addresses,

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (a *Activities) Hold(ctx context.Context, in HoldIn) (activities.Nothing, e
 		status.Message = in.Message
 		status.Conditions = withoutAttention(status.Conditions)
 		if in.Message == "" {
-			status.Phase = manifest.PhaseProvisioning
+			status.Phase = cmp.Or(in.Going, manifest.PhaseProvisioning)
 		} else {
 			status.Phase = manifest.PhaseHeld
 			status.Conditions = append(status.Conditions, manifest.Condition{

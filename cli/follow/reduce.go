@@ -220,6 +220,8 @@ func (r *reducer) cancelledWords() string {
 	switch r.kind {
 	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments:
 		return "cancelled"
+	case workflows.NameConfigureServer:
+		return "cancelled; what the playbook had done by then is done"
 	}
 	return "cancelled; everything it had made is removed"
 }

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"burrow.dev/burrow/cli/follow"
+	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/workflows"
+)
+
+func TestACheckThatWouldChangeSomethingEndsWithThree(t *testing.T) {
+	ended := func(changed int, check bool) error {
+		result, err := json.Marshal(workflows.ConfigureServerOut{
+			Check: check, RunID: "run-1", Recap: map[string]manifest.Recap{"db": {OK: 3, Changed: changed}},
+		})
+		require.NoError(t, err)
+		return verdict([]follow.Outcome{{
+			Target: follow.Target{ID: "server/db"}, Kind: workflows.NameConfigureServer,
+			Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, Result: result,
+		}})
+	}
+	require.NoError(t, ended(0, true))
+	require.NoError(t, ended(2, false), "what a run has changed is success")
+	var out bytes.Buffer
+	require.Equal(t, ExitChanges, report(&out, ended(2, true)))
+	require.Equal(t, "server/db: tasks that would change something: 2. See them: burrow logs db --run run-1\n", out.String())
+}
+
+func TestVariablesAreAMappingOfBoundedSize(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	vars, err := varsOf(file("ok.yaml", "a: 1\nb: {c: [x]}\n"))
+	require.NoError(t, err)
+	require.Equal(t, "x", vars["b"].(map[string]any)["c"].([]any)[0])
+	for name, text := range map[string]string{"list": "- a\n", "broken": "a: [\n", "large": "a: " + string(make([]byte, maxVarsBytes)), "binary": "\x00\xff"} {
+		_, err := varsOf(file(name, text))
+		require.ErrorContains(t, err, "variables file "+filepath.Join(dir, name)+": read: ", name)
+	}
+	_, err = varsOf(filepath.Join(dir, "missing"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

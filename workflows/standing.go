@@ -1,0 +1,125 @@
+package workflows
+
+import (
+	"encoding/json"
+
+	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/domain"
+	"burrow.dev/burrow/activities/network"
+	"burrow.dev/burrow/activities/seed"
+	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
+)
+
+// standing is a server that was built before, while an operation works on it: it has what
+// a build would have found by its end, read from the record.
+type standing struct {
+	provision
+	was manifest.Record // the record as the operation found it
+	off bool            // the guest is off, as far as the operation knows
+}
+
+// record makes the record the operation's. Its undo is the record as it was.
+func (s *standing) record(ctx workflow.Context) error {
+	s.add(stepRecord, s.settle)
+	rec, err := s.beginRecord(ctx, state.BeginIn{
+		Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: s.in.Metadata.Name}, Phase: manifest.PhaseUpdating,
+		RequestedBy: s.in.RequestedBy,
+	}, nil)
+	if err != nil {
+		return err
+	}
+	return s.take(rec)
+}
+
+// take reads the record of a server that stands.
+func (s *standing) take(rec manifest.Record) error {
+	s.was, s.rec, s.off = rec, rec, rec.Status.PowerOff
+	s.server = activities.Server{Name: rec.Metadata.Name, UID: rec.Metadata.UID}
+	s.in.Metadata, s.in.Bundle = rec.Metadata.Metadata, rec.Status.Bundle
+	s.in.Spec = manifest.ServerSpec{}
+	s.host, s.ports, s.disks = rec.Status.Host, rec.Status.Ports, rec.Status.Disks
+	s.seeded = seed.WriteOut{Path: rec.Status.Seed, Login: rec.Status.Login, HostKeys: rec.Status.HostKeys}
+	if err := json.Unmarshal(rec.Spec, &s.in.Spec); err != nil {
+		return errs.NewPermanent(s.server.Ref(), "read its record", err, "restore the record from a backup")
+	}
+	return nil
+}
+
+// settle writes the record as it was, with how the guest is now: at the end, and when the
+// operation could not go on.
+func (s *standing) settle(ctx workflow.Context) error {
+	if s.was.Metadata.UID == "" {
+		return nil
+	}
+	return s.finishRecord(ctx, manifest.KindServer, s.settled(s.was))
+}
+
+// settled is a record whose operation is over.
+func (s *standing) settled(rec manifest.Record) manifest.Record {
+	rec.Status.Operation = nil
+	rec.Status.Phase = manifest.PhaseRunning
+	if s.off {
+		rec.Status.Phase = manifest.PhaseStopped
+	}
+	return rec
+}
+
+// at is the server's host.
+func (s *standing) at() target { return onHost(s.host, driverTimeout) }
+
+// powerOff powers the guest off and takes its ports off the wire.
+func (s *standing) powerOff(ctx workflow.Context, graceSeconds int) error {
+	at := onHost(s.host, graceOf(graceSeconds)+shutdownSlack)
+	if _, err := call[activities.Nothing](ctx, s.operation, at, activities.DomainShutdown,
+		domain.ShutdownIn{Server: s.server, GraceSeconds: graceSeconds}); err != nil {
+		return err
+	}
+	s.off = true
+	return s.unwire(ctx, s.ports)
+}
+
+func (s *standing) unwire(ctx workflow.Context, ports []manifest.Port) error {
+	_, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.NetworkUnwire,
+		network.UnwireIn{Server: s.server, Ports: ports})
+	return err
+}
+
+func (s *standing) ensureNetworks(ctx workflow.Context, ports []manifest.Port) error {
+	_, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.NetworkEnsure,
+		network.EnsureIn{Server: s.server, Ports: ports})
+	return err
+}
+
+func (s *standing) start(ctx workflow.Context, in domain.StartIn) error {
+	_, err := call[domain.StartOut](ctx, s.operation, s.at(), activities.DomainStart, in)
+	return err
+}
+
+// connect puts ports on the wire; only then does the guest run.
+func (s *standing) connect(ctx workflow.Context, ports []manifest.Port) error {
+	if _, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.NetworkWire,
+		network.WireIn{Server: s.server, Ports: ports}); err != nil {
+		return err
+	}
+	if _, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.DomainResume,
+		domain.ResumeIn{Server: s.server}); err != nil {
+		return err
+	}
+	s.off = false
+	return nil
+}
+
+// powerOn brings the guest up as a record has it, whatever it runs as now.
+func (s *standing) powerOn(ctx workflow.Context, rec manifest.Record, spec manifest.ServerSpec) error {
+	if err := s.ensureNetworks(ctx, rec.Status.Ports); err != nil {
+		return err
+	}
+	if err := s.start(ctx, domain.StartOf(rec, spec)); err != nil {
+		return err
+	}
+	return s.connect(ctx, rec.Status.Ports)
+}
