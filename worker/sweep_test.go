@@ -322,3 +322,24 @@ func TestSchedulesAreMadeOnceAndStartTheSweepThatAnybodyMayStart(t *testing.T) {
 		return err == nil && d.Status.String() == "Completed"
 	}, patience, 50*time.Millisecond)
 }
+
+func TestWhatARecordSaysAndEtcdDoesNotHoldIsNotedAndLeftAlone(t *testing.T) {
+	w := newSweepWorld(t)
+	w.network("a")
+	require.NoError(t, w.provision("db", nil).Get(t.Context(), nil))
+	rec := w.record(manifest.KindServer, "db")
+	require.NoError(t, w.pool.Release(t.Context(), rec.Status.Ports[0].NetworkUID, rec.Metadata.UID+"/"))
+	require.NoError(t, w.store.Unreserve(t.Context(), rec.Metadata.UID))
+	before := w.census()
+	for range 2 {
+		out := w.sweep(workflows.SweepIn{})
+		require.Len(t, out.Findings, 2, asJSON(t, out))
+		for _, f := range out.Findings {
+			require.Equal(t, sweep.VerdictNote, f.Verdict)
+			require.Equal(t, "server/db", f.Ref)
+			require.NotEmpty(t, f.Next)
+		}
+	}
+	require.Equal(t, before, w.census())
+	require.Equal(t, rec, w.record(manifest.KindServer, "db"))
+}

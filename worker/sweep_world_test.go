@@ -52,6 +52,7 @@ type sweepWorld struct {
 	pool     *addresses.Allocator
 	temporal *devstacktest.Process
 	client   client.Client
+	clients  []client.Client // of this Temporal and those that were lost
 	workers  []worker.Worker
 	host     *fakeHost
 }
@@ -105,19 +106,35 @@ func (w *sweepWorld) start() {
 		sweep.NewControl(w.store, w.pool, w.secrets, w.client)))
 	registerWorkflows(control)
 	host := p.newWorker(activities.HostQueue("kvm1"), hostWide, w.host.activities())
-	w.workers = []worker.Worker{control, host}
-	for _, one := range w.workers {
+	w.clients = append(w.clients, w.client)
+	for _, one := range []worker.Worker{control, host} {
+		w.workers = append(w.workers, one)
 		require.NoError(t, one.Start())
 	}
 }
 
-func (w *sweepWorld) stop() {
-	require.NoError(w.t, w.temporal.Kill()) // first: nothing ends in order
+// loseHistory is what happens when Temporal's store is lost and etcd is not. The workers of
+// before find nobody any more; they are stopped at the end, which takes its time.
+func (w *sweepWorld) loseHistory() {
+	w.kill()
+	w.start()
+}
+
+func (w *sweepWorld) kill() {
+	require.NoError(w.t, w.temporal.Kill())
 	w.host.releaseAll()
+}
+
+func (w *sweepWorld) stop() {
+	w.kill()
+	var stopping sync.WaitGroup
 	for _, one := range w.workers {
-		one.Stop()
+		stopping.Go(one.Stop)
 	}
-	w.client.Close()
+	stopping.Wait()
+	for _, c := range w.clients {
+		c.Close()
+	}
 }
 
 // as makes a subtest's failures its own; the result gives them back.
@@ -126,9 +143,6 @@ func (w *sweepWorld) as(t *testing.T) func() {
 	w.t = t
 	return func() { w.t = outer }
 }
-
-// loseHistory is what happens when Temporal's store is lost and etcd is not.
-func (w *sweepWorld) loseHistory() { w.stop(); w.start() }
 
 func (w *sweepWorld) run(id, name string, in any) client.WorkflowRun {
 	w.t.Helper()

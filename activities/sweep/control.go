@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -31,6 +32,7 @@ type Store interface {
 	Disown(ctx context.Context, folder, owner string, names ...string) error
 	Claims(ctx context.Context) ([]etcdstate.Claimed, error)
 	DropClaim(ctx context.Context, c etcdstate.Claimed) error
+	ForgetDeleted(ctx context.Context, now time.Time) error
 	Sight(ctx context.Context, change func(etcdstate.Sightings) etcdstate.Sightings) (etcdstate.Sightings, error)
 }
 

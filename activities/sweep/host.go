@@ -115,7 +115,11 @@ func (h *Host) LookHost(ctx context.Context, _ LookIn) (LookOut, error) {
 	all = append(all, h.ports(inv, who)...)
 	all = append(all, h.references(inv, who)...)
 	all = append(all, h.networks(inv, who)...)
-	all = append(all, h.missing(inv, who)...)
+	missing, err := h.missing(ctx, who)
+	if err != nil {
+		return LookOut{}, err
+	}
+	all = append(all, missing...)
 	for i := range all {
 		all[i].OnHost = true
 	}
@@ -123,26 +127,8 @@ func (h *Host) LookHost(ctx context.Context, _ LookIn) (LookOut, error) {
 }
 
 func (h *Host) inventory(ctx context.Context) (inv inventory, err error) {
-	domains, err := h.cfg.Libvirt.Domains(ctx, domain.Namespace)
-	if err != nil {
+	if inv.domains, inv.inUse, err = h.allDomains(ctx); err != nil {
 		return inv, err
-	}
-	inv.inUse = map[string]string{}
-	for _, d := range domains {
-		for _, file := range d.Files {
-			inv.inUse[file] = d.Name
-		}
-		var m struct {
-			UID  string `xml:"uid,attr"`
-			Name string `xml:"name,attr"`
-		}
-		// Our mark is our metadata and the UUID that follows from it: one alone is a look-alike.
-		if d.Metadata != "" && xml.Unmarshal([]byte(d.Metadata), &m) == nil && isUID(m.UID) && manifest.DomainUUID(m.UID) == d.UUID {
-			if m.Name == "" {
-				m.Name = d.Name
-			}
-			inv.domains = append(inv.domains, marked{d, m.UID, m.Name})
-		}
 	}
 	if inv.volumes, err = h.cfg.Volumes.List(ctx); err != nil {
 		return inv, err
@@ -163,6 +149,35 @@ func (h *Host) inventory(ctx context.Context) (inv inventory, err error) {
 	refs, err := h.cfg.Store.AllReferences(ctx)
 	inv.refs = slices.DeleteFunc(refs, func(r etcdstate.Reference) bool { return r.Host != h.cfg.Name })
 	return inv, err
+}
+
+func (h *Host) markedDomains(ctx context.Context) ([]marked, error) {
+	ours, _, err := h.allDomains(ctx)
+	return ours, err
+}
+
+// allDomains gives the domains with our mark, and which file is used by which domain,
+// whoever's. Our mark is our metadata and the UUID that follows from it: one of them alone
+// is a look-alike.
+func (h *Host) allDomains(ctx context.Context) (ours []marked, inUse map[string]string, err error) {
+	domains, err := h.cfg.Libvirt.Domains(ctx, domain.Namespace)
+	inUse = map[string]string{}
+	for _, d := range domains {
+		for _, file := range d.Files {
+			inUse[file] = d.Name
+		}
+		var m struct {
+			UID  string `xml:"uid,attr"`
+			Name string `xml:"name,attr"`
+		}
+		if d.Metadata != "" && xml.Unmarshal([]byte(d.Metadata), &m) == nil && isUID(m.UID) && manifest.DomainUUID(m.UID) == d.UUID {
+			if m.Name == "" {
+				m.Name = d.Name
+			}
+			ours = append(ours, marked{d, m.UID, m.Name})
+		}
+	}
+	return ours, inUse, err
 }
 
 // standing gives the networks of which something stands here, by uid.
@@ -342,33 +357,55 @@ func (h *Host) networks(inv inventory, who owners) []Finding {
 }
 
 // missing are parts of settled servers of this host that are not here. Nothing is made
-// again by a sweep: what can be, the server's next start makes.
-func (h *Host) missing(inv inventory, who owners) []Finding {
+// again by a sweep: what can be, the server's next start makes. What is here is listed
+// after the records, and the records are read once more: only what did not change counts.
+func (h *Host) missing(ctx context.Context, who owners) ([]Finding, error) {
+	domains, err := h.markedDomains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := h.cfg.Switch.Ports(ctx, ovsx.KeyServer, "")
+	if err != nil {
+		return nil, err
+	}
 	var all []Finding
-	for uid, rec := range who.records {
-		if rec.Kind != manifest.KindServer || rec.Status.Host != h.cfg.Name || !rec.Status.Phase.Settled() || rec.Status.Phase == manifest.PhaseFailed {
-			continue
-		}
-		note := func(what, problem, next string) {
-			ref := manifest.Ref(rec.Kind, rec.Metadata.Name)
-			all = append(all, Finding{
-				ID: h.id(ThingRecord, uid+"/"+what), Thing: ThingRecord, Host: h.cfg.Name, UID: uid, Ref: ref, Object: ref,
-				Problem: problem, Verdict: VerdictNote, Next: next,
-			})
-		}
-		for _, d := range rec.Status.Disks {
-			if absent(d.Path) {
-				note("disk/"+d.Name, "its disk "+d.Name+" is gone: "+d.Path, "nothing by itself: bring the file back, or delete the server and apply it again")
-			}
-		}
-		if rec.Status.Seed != "" && absent(rec.Status.Seed) {
-			note("seed", "its seed is gone: "+rec.Status.Seed, "nothing by itself: a running guest goes on; delete the server and apply it again before its next start")
-		}
-		if !slices.ContainsFunc(inv.domains, func(d marked) bool { return d.uid == uid }) {
-			note("domain", "libvirt has no domain of it", "nothing by itself: `burrow start "+rec.Metadata.Name+"` defines it again")
+	for _, rec := range who.records {
+		if standsOn(rec, h.cfg.Name) {
+			all = append(all, h.missingOf(rec, domains, ports)...)
 		}
 	}
-	return sorted(all)
+	return stillSo(ctx, h.cfg.Store, who, sorted(all))
+}
+
+// standsOn reports whether a record is of a server that is built, on a host.
+func standsOn(rec manifest.Record, host string) bool {
+	return rec.Kind == manifest.KindServer && rec.Status.Host == host && rec.Status.Phase.Settled() && rec.Status.Phase != manifest.PhaseFailed
+}
+
+func (h *Host) missingOf(rec manifest.Record, domains []marked, ports []ovsx.Port) (all []Finding) {
+	note := func(what, problem, next string) {
+		all = append(all, noteOf(rec, h.id(ThingRecord, rec.Metadata.UID+"/"+what), h.cfg.Name, problem, next))
+	}
+	for _, d := range rec.Status.Disks {
+		if absent(d.Path) {
+			note("disk/"+d.Name, "its disk "+d.Name+" is gone: "+d.Path, "nothing by itself: bring the file back, or delete the server and apply it again")
+		}
+	}
+	if absent(rec.Status.Seed) {
+		note("seed", "its seed is gone: "+rec.Status.Seed, "nothing by itself: a running guest goes on; delete the server and apply it again before its next start")
+	}
+	i := slices.IndexFunc(domains, func(d marked) bool { return d.uid == rec.Metadata.UID })
+	switch {
+	case i < 0:
+		note("domain", "libvirt has no domain of it", "nothing by itself: `burrow start "+rec.Metadata.Name+"` defines it again")
+	case rec.Status.Phase == manifest.PhaseRunning && domains[i].State == "running":
+		for _, p := range rec.Status.Ports {
+			if !slices.ContainsFunc(ports, func(o ovsx.Port) bool { return o.Name == p.Device }) {
+				note("port/"+p.Name, "its port "+p.Device+" is not on a bridge", "the host's worker puts it there again within seconds; `burrow restart "+rec.Metadata.Name+"` if it stays so")
+			}
+		}
+	}
+	return all
 }
 
 func absent(path string) bool {

@@ -19,6 +19,9 @@ func (a *Control) Judge(ctx context.Context, in JudgeIn) (JudgeOut, error) {
 		return JudgeOut{}, err
 	}
 	now := time.Now().UTC()
+	if err := a.store.ForgetDeleted(ctx, now); err != nil {
+		return JudgeOut{}, err
+	}
 	before, err := a.sight(ctx, in, now)
 	if err != nil {
 		return JudgeOut{}, err

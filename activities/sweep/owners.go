@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"burrow.dev/burrow/internal/etcdstate"
@@ -87,6 +88,28 @@ func (o owners) orphan(f Finding) Finding {
 		}
 	}
 	return f
+}
+
+// noteOf is a finding about a record that is not as it should be; a sweep changes nothing by it.
+func noteOf(rec manifest.Record, id, host, problem, next string) Finding {
+	ref := manifest.Ref(rec.Kind, rec.Metadata.Name)
+	return Finding{
+		ID: id, Thing: ThingRecord, Host: host, UID: rec.Metadata.UID, Ref: ref, Object: ref,
+		Problem: problem, Verdict: VerdictNote, Next: next,
+	}
+}
+
+// stillSo keeps the notes about records that have not changed since they were read: an
+// operation that began or ended in between explains what was seen.
+func stillSo(ctx context.Context, store Records, before owners, notes []Finding) ([]Finding, error) {
+	if len(notes) == 0 {
+		return nil, nil
+	}
+	now, err := readOwners(ctx, store)
+	return slices.DeleteFunc(notes, func(f Finding) bool {
+		rec, ok := now.records[f.UID]
+		return !ok || rec.Metadata.ResourceVersion != before.records[f.UID].Metadata.ResourceVersion
+	}), err
 }
 
 // short is the part of a uid that stands in names.

@@ -52,6 +52,11 @@ func (a *Control) LookState(ctx context.Context, _ LookIn) (LookOut, error) {
 	all = append(all, who.keys(held)...)
 	all = append(all, who.attachments()...)
 	all = append(all, who.references(held)...)
+	missing, err := a.missing(ctx, who)
+	if err != nil {
+		return LookOut{}, err
+	}
+	all = append(all, missing...)
 	claims, err := a.claims(ctx, held.claims)
 	return bounded(append(all, claims...)), err
 }
@@ -191,6 +196,57 @@ func (o owners) references(h holdings) []Finding {
 		}
 	}
 	return all
+}
+
+// missing are addresses, MACs and reservations that a server's record says it has, and that
+// etcd does not hold for it. They are listed after the records, and the records are read
+// once more: only what did not change counts.
+func (a *Control) missing(ctx context.Context, who owners) ([]Finding, error) {
+	held, err := a.holdings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owned := map[string]string{} // network uid / address → uid
+	for _, o := range held.addresses {
+		owned[o.NetworkUID+"/"+o.Prefix.Addr().String()] = o.ServerUID()
+	}
+	placed := map[string]string{}
+	for _, r := range held.reservations {
+		placed[r.UID] = r.Host
+	}
+	var all []Finding
+	for uid, rec := range who.records {
+		if rec.Status.Host == "" || !standsOn(rec, rec.Status.Host) {
+			continue
+		}
+		for _, p := range rec.Status.Ports {
+			for _, text := range p.Addresses {
+				addr, _, _ := strings.Cut(text, "/")
+				if owner := owned[p.NetworkUID+"/"+addr]; owner != uid {
+					problem := "its address " + addr + " of network/" + p.Network + " is not held for it: another server may get it"
+					if owner != "" {
+						problem = "its address " + addr + " of network/" + p.Network + " is held for " + who.server(owner)
+					}
+					all = append(all, noteOf(rec, "record/"+uid+"/address/"+addr, "", problem, "nothing by itself: delete the server and apply it again, or restore etcd from a newer backup"))
+				}
+			}
+			if owner := held.macs[p.MAC]; p.MAC != "" && !strings.HasPrefix(owner, uid+"/") {
+				all = append(all, noteOf(rec, "record/"+uid+"/mac/"+p.MAC, "", "its MAC address "+p.MAC+" is not held for it", "nothing by itself: delete the server and apply it again, or restore etcd from a newer backup"))
+			}
+		}
+		if placed[uid] != rec.Status.Host {
+			all = append(all, noteOf(rec, "record/"+uid+"/reservation", rec.Status.Host, "nothing is reserved for it on "+rec.Status.Host+": the host may be filled beyond its size", "nothing by itself: leave room there, or delete the server and apply it again"))
+		}
+	}
+	return stillSo(ctx, a.store, who, sorted(all))
+}
+
+// server names a server by its uid.
+func (o owners) server(uid string) string {
+	if ref := o.ref(uid); ref != "" {
+		return ref
+	}
+	return "server uid " + uid
 }
 
 // network names a network by its uid.

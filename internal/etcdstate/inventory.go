@@ -60,7 +60,7 @@ func (s *Store) Placement(ctx context.Context, uid string) (string, error) {
 	return "", nil
 }
 
-// Owners lists who has each name of a folder that Own fills ("macs").
+// Owners lists who has each name of a folder that OwnOne fills ("macs").
 func (s *Store) Owners(ctx context.Context, folder string) (map[string]string, error) {
 	prefix := s.Key(folder, "")
 	out := map[string]string{}
