@@ -25,6 +25,7 @@ func commands() []*ucli.Command {
 		stopCommand(),
 		restartCommand(),
 		configureCommand(),
+		rebuildCommand(),
 		driftCommand(),
 		sweepCommand(),
 		// Resources

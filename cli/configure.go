@@ -89,12 +89,7 @@ func configurable(c *ucli.Context, gw *gateway.Client) ([]Ref, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, ref := range refs {
-			if _, err := gw.Get(c.Context, ref.Kind, ref.Name); err != nil {
-				return nil, err
-			}
-		}
-		return refs, nil
+		return refs, thereAre(c.Context, gw, refs)
 	}
 	sel, err := parseSelector(labels)
 	if err != nil {

@@ -75,7 +75,7 @@ func serverRefs(c *ucli.Context) ([]Ref, error) {
 	}
 	for _, ref := range refs {
 		if ref.Kind != manifest.KindServer {
-			return nil, errs.NewPermanent(ref.String(), c.Command.Name, errs.Reason("only servers have power"), "name a server")
+			return nil, errs.NewPermanent(ref.String(), c.Command.Name, errs.Reason("only servers take it"), "name a server")
 		}
 	}
 	return refs, nil

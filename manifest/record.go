@@ -68,8 +68,9 @@ type Status struct {
 	// Servers.
 	Ports    []Port          `json:"ports,omitempty"`
 	Disks    []Disk          `json:"disks,omitempty"`
-	Seed     string          `json:"seed,omitempty"`  // path of the seed ISO
-	Login    string          `json:"login,omitempty"` // user that burrow ssh and Ansible log in as
+	Seed     string          `json:"seed,omitempty"`    // path of the seed ISO
+	Rebuild  int             `json:"rebuild,omitempty"` // how often it was rebuilt: part of cloud-init's instance-id
+	Login    string          `json:"login,omitempty"`   // user that burrow ssh and Ansible log in as
 	HostKeys []string        `json:"hostKeys,omitempty"`
 	PowerOff bool            `json:"powerOff,omitempty"` // stopped on purpose: not started at boot
 	Playbook *PlaybookStatus `json:"playbook,omitempty"`

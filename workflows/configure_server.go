@@ -31,7 +31,7 @@ func ConfigureServer(ctx workflow.Context, in ConfigureServerIn) (ConfigureServe
 	}
 	c.operation = op
 	if !in.Check {
-		op.onFailure, op.recordHold = c.policy, c.holdRecord
+		op.onFailure, op.recordHold, op.beforeUndo = c.policy, c.holdRecord, c.unhold
 	}
 	if err := op.listen(ctx, stepPlaybook, c.revise); err != nil {
 		return ConfigureServerOut{}, err

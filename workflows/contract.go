@@ -23,6 +23,7 @@ const (
 	NameApplyDocuments  = "ApplyDocuments"
 	NameStartNext       = "StartNext"
 	NameConfigureServer = "ConfigureServer"
+	NameRebuildServer   = "RebuildServer"
 	NameSweep           = "Sweep"
 	NameDrift           = "Drift"
 	NameScheduled       = "Scheduled"
@@ -121,6 +122,14 @@ type ConfigureServerOut struct {
 	Recap map[string]manifest.Recap `json:"recap"`
 }
 
+// RebuildServerIn builds a server anew on a new boot disk; it stays the same server.
+type RebuildServerIn struct {
+	Name string `json:"name"`
+	// Image is the one it is built from, and declared with from now on; empty: as declared.
+	Image       string `json:"image,omitempty"`
+	RequestedBy string `json:"requestedBy,omitempty"`
+}
+
 // CreateNetworkIn declares a network.
 type CreateNetworkIn struct {
 	Metadata    manifest.Metadata    `json:"metadata"`
@@ -212,6 +221,7 @@ type Operation struct {
 	PowerServer   *PowerServerIn     `json:"powerServer,omitempty"`
 	CreateImage   *CreateImageIn     `json:"createImage,omitempty"`
 	Configure     *ConfigureServerIn `json:"configure,omitempty"`
+	Rebuild       *RebuildServerIn   `json:"rebuild,omitempty"`
 }
 
 // IDs of the workflows that look at everything: one of each at a time.

@@ -11,6 +11,11 @@ func StepNames(workflow string) []string {
 		}
 	case NameConfigureServer:
 		return []string{stepRecord, stepCheck, stepReady, stepPlaybook, stepFinish}
+	case NameRebuildServer:
+		return []string{
+			stepRecord, stepKeys, stepCheck, stepAddresses, stepImage, stepNewBoot, stepSeed, stepShutdown,
+			stepDomain, stepWire, stepReady, stepPlaybook, stepFinish, stepOldBoot,
+		}
 	}
 	return nil
 }
@@ -41,6 +46,7 @@ func Registered() map[string]any {
 		NameApplyDocuments:  ApplyDocuments,
 		NameStartNext:       StartNext,
 		NameConfigureServer: ConfigureServer,
+		NameRebuildServer:   RebuildServer,
 		NameSweep:           Sweep,
 		NameDrift:           Drift,
 		NameScheduled:       Scheduled,

@@ -36,6 +36,9 @@ const (
 	// awaitTimeout is one attempt to wait for an open operation, which may take longer than
 	// any playbook; then the next attempt goes on waiting.
 	awaitTimeout = readyTimeout + defaultPlaybookTimeout
+	// rebuildGraceSeconds: what the guest has not written to its data disks yet, it should; its
+	// boot disk goes anyway, so nobody waits longer for it.
+	rebuildGraceSeconds = 30
 	// shutdownSlack is added to the guest's own grace before its power-off is given up.
 	shutdownSlack = time.Minute
 	// inputsHeadStart: keys and playbook may be wrong; two seconds of waiting find most of

@@ -303,9 +303,11 @@ func (p *provision) finish(ctx workflow.Context) error {
 	p.rec.Status.Playbook, p.rec.Status.Bundle = p.run, p.in.Bundle
 	p.rec.Status.ObservedGeneration = p.rec.Metadata.Generation
 	if p.warning != "" {
-		p.rec.Status.Conditions = append(p.rec.Status.Conditions, manifest.Condition{
-			Type: "Degraded", Status: true, Reason: "CloudInit", Message: p.warning, Since: workflow.Now(ctx),
-		})
+		p.rec.Status.Conditions = append(p.rec.Status.Conditions, p.degraded(ctx))
 	}
 	return p.finishRecord(ctx, manifest.KindServer, p.rec)
+}
+
+func (p *provision) degraded(ctx workflow.Context) manifest.Condition {
+	return manifest.Condition{Type: "Degraded", Status: true, Reason: "CloudInit", Message: p.warning, Since: workflow.Now(ctx)}
 }

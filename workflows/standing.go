@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"go.temporal.io/sdk/workflow"
@@ -18,8 +19,9 @@ import (
 // a build would have found by its end, read from the record.
 type standing struct {
 	provision
-	was manifest.Record // the record as the operation found it
-	off bool            // the guest is off, as far as the operation knows
+	was  manifest.Record // the record as the operation found it
+	off  bool            // the guest is off, as far as the operation knows
+	held bool            // the record has said Held, with what was made by then
 }
 
 // record makes the record the operation's. Its undo is the record as it was.
@@ -43,8 +45,13 @@ func (s *standing) take(rec manifest.Record) error {
 	s.in.Spec = manifest.ServerSpec{}
 	s.host, s.ports, s.disks = rec.Status.Host, rec.Status.Ports, rec.Status.Disks
 	s.seeded = seed.WriteOut{Path: rec.Status.Seed, Login: rec.Status.Login, HostKeys: rec.Status.HostKeys}
-	if err := json.Unmarshal(rec.Spec, &s.in.Spec); err != nil {
-		return errs.NewPermanent(s.server.Ref(), "read its record", err, "restore the record from a backup")
+	return readSpec(rec, &s.in.Spec)
+}
+
+// readSpec reads what a server's record declares.
+func readSpec(rec manifest.Record, spec *manifest.ServerSpec) error {
+	if err := json.Unmarshal(rec.Spec, spec); err != nil {
+		return errs.NewPermanent(manifest.Ref(manifest.KindServer, rec.Metadata.Name), "read its record", err, "restore the record from a backup")
 	}
 	return nil
 }
@@ -66,6 +73,38 @@ func (s *standing) settled(rec manifest.Record) manifest.Record {
 		rec.Status.Phase = manifest.PhaseStopped
 	}
 	return rec
+}
+
+// current is the record's status with what the operation has made of it so far.
+func (s *standing) current() manifest.Status {
+	status := s.was.Status
+	status.Ports, status.Addresses, status.Disks, status.Seed = s.ports, addressesOf(s.ports), s.disks, s.seeded.Path
+	return status
+}
+
+// holdRecord writes a hold, or its end: a host that boots meanwhile starts what is held.
+func (s *standing) holdRecord(ctx workflow.Context, message string) error {
+	s.held = true
+	return s.note(ctx, message, s.current())
+}
+
+// unhold makes the record say Updating, with the server as it was, before anything is
+// undone: a host that boots in the middle of the undo must not start what is undone.
+func (s *standing) unhold(ctx workflow.Context) error {
+	if !s.held {
+		return nil
+	}
+	return s.note(ctx, "", s.was.Status)
+}
+
+func (s *standing) note(ctx workflow.Context, message string, status manifest.Status) error {
+	op := currentOperation(ctx, s.Progress.Operation)
+	op.Step = s.heldStep
+	status.Operation = &op
+	_, err := call[activities.Nothing](ctx, s.operation, onControl(quickTimeout), activities.StateHold, state.HoldIn{
+		Kind: manifest.KindServer, Name: s.server.Name, UID: s.server.UID, Message: message, Status: status, Going: s.going,
+	})
+	return err
 }
 
 // at is the server's host.
@@ -122,4 +161,28 @@ func (s *standing) powerOn(ctx workflow.Context, rec manifest.Record, spec manif
 		return err
 	}
 	return s.connect(ctx, rec.Status.Ports)
+}
+
+// commit writes what the server is from now on. It is the point of no return: a cancel that
+// comes with it comes too late, and nothing is undone any more.
+func (s *standing) commit(ctx workflow.Context, status manifest.Status) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	free, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	spec, err := json.Marshal(s.in.Spec)
+	if err != nil {
+		return errs.NewPermanent(s.server.Ref(), "encode its spec", err, "report this with the manifest")
+	}
+	in := state.FinishIn{Kind: manifest.KindServer, Name: s.server.Name, UID: s.server.UID, Status: status}
+	if !bytes.Equal(spec, s.was.Spec) || len(manifest.MetadataDifferences(s.was.Metadata.Metadata, s.in.Metadata)) > 0 {
+		in.Spec, in.Metadata = spec, s.in.Metadata
+	}
+	if _, err := call[activities.Nothing](free, s.operation, onControl(quickTimeout), activities.StateFinish, in); err != nil {
+		return err
+	}
+	s.undos = nil
+	s.rec.Status = status
+	return nil
 }

@@ -105,6 +105,8 @@ func (o Operation) Workflow() (name string, in any) {
 		return NamePowerServer, *o.PowerServer
 	case o.Configure != nil:
 		return NameConfigureServer, *o.Configure
+	case o.Rebuild != nil:
+		return NameRebuildServer, *o.Rebuild
 	case o.CreateImage != nil:
 		return NameCreateImage, *o.CreateImage
 	}

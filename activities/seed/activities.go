@@ -86,22 +86,29 @@ func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothin
 	if err := checkUID(in.Server); err != nil {
 		return activities.Nothing{}, err
 	}
-	var failed error
-	entries, err := os.ReadDir(a.cfg.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		failed = fileError(in.Server, "list seeds", err)
-	}
-	for _, e := range entries {
-		if owned(e.Name(), in.Server.UID) {
-			if err := os.Remove(filepath.Join(a.cfg.Dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				failed = errors.Join(failed, fileError(in.Server, "delete seed", err))
-			}
-		}
-	}
+	failed := a.removeSeeds(in.Server, "")
 	if in.Secrets {
 		failed = errors.Join(failed, sshkeys.Delete(ctx, a.cfg.Secrets, in.Server.UID))
 	}
 	return activities.Nothing{}, failed
+}
+
+// removeSeeds deletes the seeds of a server but the file named keep.
+func (a *Activities) removeSeeds(server activities.Server, keep string) error {
+	var failed error
+	entries, err := os.ReadDir(a.cfg.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		failed = fileError(server, "list seeds", err)
+	}
+	for _, e := range entries {
+		if e.Name() == keep || !owned(e.Name(), server.UID) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(a.cfg.Dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, fileError(server, "delete seed", err))
+		}
+	}
+	return failed
 }
 
 // owned reports whether a file is a seed of that uid, or what an interrupted write left.

@@ -27,6 +27,12 @@ type WriteOut struct {
 	Login    string   `json:"login"`
 }
 
+// PruneIn deletes all seeds of a uid but one.
+type PruneIn struct {
+	Server activities.Server `json:"server"`
+	Keep   string            `json:"keep"` // path
+}
+
 // RemoveIn deletes all seeds of a uid, and (Secrets true) its keys from the secret store.
 type RemoveIn struct {
 	Server  activities.Server `json:"server"`

@@ -263,3 +263,21 @@ func TestAUIDThatIsAPathIsRefused(t *testing.T) {
 	_, err = a.Remove(t.Context(), seed.RemoveIn{Server: in.Server})
 	require.ErrorIs(t, err, errs.ErrInvalid)
 }
+
+func TestPruneLeavesTheNamedSeedAndTheKeys(t *testing.T) {
+	a, store, dir := setup(t)
+	old, err := a.Write(t.Context(), input())
+	require.NoError(t, err)
+	in := input()
+	in.Rebuild = 1
+	fresh, err := a.Write(t.Context(), in)
+	require.NoError(t, err)
+	require.FileExists(t, old.Path, "a rebuild may have to go back to it")
+	_, err = a.Prune(t.Context(), seed.PruneIn{Server: in.Server, Keep: filepath.Join(dir, "of-another.iso")})
+	require.ErrorIs(t, err, errs.ErrInvalid)
+	_, err = a.Prune(t.Context(), seed.PruneIn{Server: in.Server, Keep: fresh.Path})
+	require.NoError(t, err)
+	require.NoFileExists(t, old.Path)
+	require.FileExists(t, fresh.Path)
+	require.NotEmpty(t, store.held)
+}

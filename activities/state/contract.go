@@ -33,11 +33,16 @@ type BeginOut struct {
 
 // FinishIn writes the settled status of a record whole. The phase is Status.Phase.
 // Conflict-safe: only while the record still carries UID and the operation's RunID.
+// With Spec, what is declared is replaced in the same write, and the generation goes up.
 type FinishIn struct {
 	Kind   manifest.Kind   `json:"kind"`
 	Name   string          `json:"name"`
 	UID    string          `json:"uid"`
 	Status manifest.Status `json:"status"`
+	// Spec is what is declared from now on; empty: as before.
+	Spec []byte `json:"spec,omitempty"`
+	// Metadata goes with Spec: comment, labels and nodeName.
+	Metadata manifest.Metadata `json:"metadata,omitzero"`
 }
 
 // FailIn ends a build as Failed with its reason. Its resources are gone by then; where an

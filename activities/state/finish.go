@@ -21,7 +21,13 @@ func (a *Activities) Finish(ctx context.Context, in FinishIn) (activities.Nothin
 		return activities.Nothing{}, errs.NewPermanent(manifest.Ref(in.Kind, in.Name), "finish operation",
 			fmt.Errorf("%w: phase %q is not settled", errs.ErrInvalid, in.Status.Phase), "")
 	}
-	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "finish operation"}, in.Status)
+	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "finish operation"}, in.Status, func(rec *manifest.Record) {
+		if len(in.Spec) > 0 {
+			rec.Spec = in.Spec
+			rec.Metadata.Comment, rec.Metadata.Labels, rec.Metadata.NodeName = in.Metadata.Comment, in.Metadata.Labels, in.Metadata.NodeName
+			rec.Metadata.Generation++
+		}
+	})
 }
 
 // Fail ends a build as Failed with its reason, and what an unfinished undo left; again is
@@ -34,12 +40,13 @@ func (a *Activities) Fail(ctx context.Context, in FailIn) (activities.Nothing, e
 			return activities.Nothing{}, err
 		}
 	}
-	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "record failure"}, status)
+	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "record failure"}, status, func(*manifest.Record) {})
 }
 
-func (a *Activities) settle(ctx context.Context, t target, status manifest.Status) (activities.Nothing, error) {
+func (a *Activities) settle(ctx context.Context, t target, status manifest.Status, declare func(*manifest.Record)) (activities.Nothing, error) {
 	status.Operation = nil
 	return a.write(ctx, t, func(rec *manifest.Record) error {
+		declare(rec)
 		status.ObservedGeneration = rec.Metadata.Generation
 		rec.Status = status
 		return nil

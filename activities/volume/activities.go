@@ -73,8 +73,10 @@ func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothin
 		return activities.Nothing{}, err
 	}
 	var failed error
+	for _, name := range bootVolumes(in.Server.Name, in.Server.UID, mainBoot, otherBoot) {
+		failed = errors.Join(failed, a.delete(ctx, name))
+	}
 	for _, format := range formats {
-		failed = errors.Join(failed, a.delete(ctx, bootVolume(in.Server.Name, in.Server.UID, format)))
 		for _, s := range in.Storage {
 			failed = errors.Join(failed, a.delete(ctx, dataVolume(in.Server.Name, in.Server.UID, s.Name, format)))
 		}

@@ -28,6 +28,25 @@ type RemoveIn struct {
 	Storage []manifest.Storage `json:"storage,omitempty"`
 }
 
+// RebuildIn makes a new boot volume for a server that has one.
+type RebuildIn struct {
+	Server activities.Server   `json:"server"`
+	Image  image.EnsureOut     `json:"image"`
+	Boot   manifest.BootVolume `json:"boot"`
+	InUse  string              `json:"inUse"` // volume name of the present boot disk, which stays
+}
+
+// RebuildOut is the new boot disk. Not the server's own making → Permanent ErrNotManaged.
+type RebuildOut struct {
+	Disk manifest.Disk `json:"disk"`
+}
+
+// DiscardIn deletes the boot volume that a rebuild has left behind, or has made in vain.
+type DiscardIn struct {
+	Server activities.Server `json:"server"`
+	InUse  string            `json:"inUse"`
+}
+
 // CreateIn makes a Volume resource.
 type CreateIn struct {
 	Name string              `json:"name"`

@@ -14,9 +14,26 @@ const ownerLength = 8
 // formats are the kinds of volume that a directory pool holds; a delete looks for each.
 var formats = []string{"qcow2", "raw"}
 
+// A server's boot volume has one of two names: a rebuild makes the new one beside the old.
+const (
+	mainBoot  = "boot"
+	otherBoot = "boot2"
+)
+
 // bootVolume names a server's boot volume.
-func bootVolume(server, uid, format string) string {
-	return fmt.Sprintf("%s-%s-boot.%s", server, uid[:ownerLength], format)
+func bootVolume(server, uid, boot, format string) string {
+	return fmt.Sprintf("%s-%s-%s.%s", server, uid[:ownerLength], boot, format)
+}
+
+// bootVolumes names it in every format.
+func bootVolumes(server, uid string, boots ...string) []string {
+	var names []string
+	for _, boot := range boots {
+		for _, format := range formats {
+			names = append(names, bootVolume(server, uid, boot, format))
+		}
+	}
+	return names
 }
 
 // dataVolume names a data volume that a server owns. "data" stands between, so that a

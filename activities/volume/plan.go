@@ -73,7 +73,7 @@ func (a *Activities) boot(in BuildIn) (wanted, error) {
 			fmt.Sprintf("set spec.bootVolume.spec.size to %d or more", in.Image.VirtualGiB))
 	}
 	w := wanted{over: &in.Image, disk: manifest.Disk{
-		Name: "boot", Pool: a.cfg.Pool, Volume: bootVolume(in.Server.Name, in.Server.UID, format),
+		Name: "boot", Pool: a.cfg.Pool, Volume: bootVolume(in.Server.Name, in.Server.UID, mainBoot, format),
 		Format: format, Serial: manifest.DiskSerial("boot"), SizeGiB: size, Owned: true,
 	}}
 	if format == "qcow2" {

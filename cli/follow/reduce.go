@@ -220,6 +220,8 @@ func (r *reducer) cancelledWords() string {
 	switch r.kind {
 	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments:
 		return "cancelled"
+	case workflows.NameRebuildServer:
+		return "cancelled; the server is as it was"
 	case workflows.NameConfigureServer:
 		return "cancelled; what the playbook had done by then is done"
 	}
