@@ -157,6 +157,49 @@ func TestAServerHeldBeforeItHadAGuestIsTakenBack(t *testing.T) {
 	require.Equal(t, append([]string{"servers/db"}, before...), sortedWith(w.census()))
 }
 
+func TestASettlementThatIsLostItselfIsTakenUpWithWhatItKnew(t *testing.T) {
+	w := newSweepWorld(t)
+	w.network("a")
+	before := w.census()
+	w.host.block(activities.GuestWaitReady)
+	w.provision("db", nil)
+	w.host.awaitReached(activities.GuestWaitReady)
+	w.loseHistory()
+	w.host.block(activities.SeedRemove)
+	w.run(workflows.IDSweep, workflows.NameSweep, workflows.SweepIn{})
+	w.host.awaitReached(activities.SeedRemove)
+	w.loseHistory()
+	out := w.sweep(workflows.SweepIn{})
+	require.True(t, out.Settled[0].Done, asJSON(t, out))
+	rec := w.record(manifest.KindServer, "db")
+	require.Equal(t, manifest.PhaseFailed, rec.Status.Phase)
+	require.Contains(t, rec.Status.Message, "ProvisionServer was lost")
+	require.Equal(t, append([]string{"servers/db"}, before...), sortedWith(w.census()))
+}
+
+// TestAServerThatWasBuiltIsNeverTakenBack: its record may say Held, or Provisioning, for an
+// operation that came after its build, and its guest may be gone.
+func TestAServerThatWasBuiltIsNeverTakenBack(t *testing.T) {
+	w := newSweepWorld(t)
+	w.network("a")
+	require.NoError(t, w.provision("db", nil).Get(t.Context(), nil))
+	uid := w.record(manifest.KindServer, "db").Metadata.UID
+	for _, phase := range []manifest.Phase{manifest.PhaseHeld, manifest.PhaseProvisioning} {
+		_, err := w.store.Update(t.Context(), manifest.KindServer, "db", func(r *manifest.Record) error {
+			r.Status.Phase = phase
+			r.Status.Operation = &manifest.Operation{WorkflowID: "server/db", RunID: "gone", Type: workflows.NameConfigureServer}
+			return nil
+		})
+		require.NoError(t, err)
+		w.host.set("domain/"+uid, "")
+		out := w.sweep(workflows.SweepIn{})
+		require.True(t, out.Settled[0].Done, asJSON(t, out))
+		require.Equal(t, manifest.PhaseStopped, w.record(manifest.KindServer, "db").Status.Phase)
+		_, disk := w.host.get("volume/" + uid)
+		require.True(t, disk, "its disk stays")
+	}
+}
+
 func TestVolumesAndNetworksWhoseHistoryIsLostAreSettled(t *testing.T) {
 	w := newSweepWorld(t)
 	before := w.census()

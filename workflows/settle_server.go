@@ -87,14 +87,18 @@ func (s *settling) guest() string {
 	return s.found.State
 }
 
+// built reports whether the server had been Running when the operation that is gone began:
+// only ProvisionServer begins with none.
+func (s *settling) built() bool { return s.was.Type != "" && s.was.Type != NameProvisionServer }
+
 // kept reports whether the server stays: it was Running before, or a person was to decide
 // about a guest that stands.
 func (s *settling) kept() bool {
 	switch s.rec.Status.Phase {
 	case manifest.PhaseProvisioning:
-		return false
+		return s.built()
 	case manifest.PhaseHeld:
-		return s.found.Found
+		return s.built() || s.found.Found
 	}
 	return true
 }
@@ -146,7 +150,7 @@ func (s *settling) finish(ctx workflow.Context) error {
 	status.Conditions = without(status.Conditions, manifest.ConditionAttention)
 	if held {
 		status.Conditions = append(status.Conditions, s.unfinished(ctx))
-		s.what += "; it was held and is not finished: " + heldNext(s.server.Ref())
+		s.what += "; its " + s.was.Type + " was held and is not finished: " + s.heldNext()
 	}
 	s.rec.Status = status
 	s.phase(ctx, status.Phase)
@@ -155,16 +159,20 @@ func (s *settling) finish(ctx workflow.Context) error {
 
 // unfinished is the condition of a server whose build was held when its operation was lost.
 func (s *settling) unfinished(ctx workflow.Context) manifest.Condition {
-	text := "it was held, and its operation is lost"
+	text := "its " + s.was.Type + " was held, and is lost"
 	if s.rec.Status.Message != "" {
 		text += " (" + s.rec.Status.Message + ")"
 	}
 	return manifest.Condition{
-		Type: manifest.ConditionUnfinished, Status: true, Reason: "OperationLost", Message: text + "; " + heldNext(s.server.Ref()), Since: workflow.Now(ctx),
+		Type: manifest.ConditionUnfinished, Status: true, Reason: "OperationLost", Message: text + "; " + s.heldNext(), Since: workflow.Now(ctx),
 	}
 }
 
-func heldNext(ref string) string {
+func (s *settling) heldNext() string {
+	if s.built() {
+		return "start it again when what held it is mended"
+	}
+	ref := s.server.Ref()
 	return "mend it by hand and use it as it is, or build it anew: burrow delete " + ref + ", then burrow apply"
 }
 

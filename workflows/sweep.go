@@ -94,7 +94,7 @@ func planned(u sweep.Unfinished) string {
 	switch {
 	case u.Phase == manifest.PhaseDeleting:
 		return "a sweep deletes it to the end"
-	case u.Kind != manifest.KindServer, u.Phase == manifest.PhaseProvisioning:
+	case u.Kind != manifest.KindServer, u.Phase == manifest.PhaseProvisioning && u.Was.Type == NameProvisionServer:
 		return "a sweep takes back what it had made and fails the record"
 	}
 	return "a sweep settles the record as its guest is"

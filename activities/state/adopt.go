@@ -25,6 +25,9 @@ func (a *Activities) Adopt(ctx context.Context, in AdoptIn) (AdoptOut, error) {
 				return errSame
 			}
 			out.Was = *op
+			if op.Type == in.Operation.Type { // one that took it over before, and was lost as well
+				out.Was.Type = op.Step
+			}
 		}
 		op := in.Operation
 		// What it took over says what was lost, also to the attempt that asks again.
