@@ -99,6 +99,7 @@ func checkClient(c *ucli.Context) []check {
 		checks = append(checks, judged("gateway", checkFail, err, ""))
 	} else {
 		checks = append(checks, checkGateway(gw.Info())...)
+		checks = append(checks, stateStoreVerdict(gw.StateStore(c.Context))...)
 		_ = gw.Close()
 	}
 	tc, err := openTemporal(c)

@@ -103,14 +103,28 @@ func (q query) fetch(c *ucli.Context, gw *gateway.Client) ([]manifest.Record, er
 	if len(q.names) > 0 {
 		return q.selector.filter(records), nil
 	}
+	if document := output(c); document == "json" || document == "yaml" {
+		for _, kind := range q.kinds {
+			more, err := gw.List(c.Context, kind)
+			if err != nil {
+				return nil, err
+			}
+			records = append(records, more...)
+		}
+		return q.selector.filter(records), nil
+	}
 	for _, kind := range q.kinds {
-		more, err := gw.List(c.Context, kind)
+		err := gw.EachSummary(c.Context, kind, func(rec manifest.Record) error {
+			if q.selector.matches(rec.Metadata.Labels) {
+				records = append(records, rec)
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		records = append(records, more...)
 	}
-	return q.selector.filter(records), nil
+	return records, nil
 }
 
 // matches reports whether a record is one that was asked for.

@@ -79,16 +79,28 @@ func (w *world) Get(_ context.Context, kind manifest.Kind, name string) (manifes
 	return rec, nil
 }
 
-func (w *world) List(_ context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+func (w *world) Each(_ context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var found []manifest.Record
 	for _, rec := range w.records {
-		if rec.Kind == kind {
-			found = append(found, rec)
+		if rec.Kind != kind {
+			continue
+		}
+		if err := fn(rec); err != nil {
+			return err
 		}
 	}
-	return found, nil
+	return nil
+}
+
+func (w *world) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error {
+	return w.Each(ctx, kind, func(rec manifest.Record) error {
+		encoded, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		return fn(encoded)
+	})
 }
 
 func (w *world) Watch(ctx context.Context, _ manifest.Kind) (<-chan gateway.Event, error) {

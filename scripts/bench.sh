@@ -7,4 +7,4 @@ if [ "$(id -u)" -ne 0 ]; then
   exec sudo --preserve-env=PATH,GOFLAGS,GOPROXY,GOSUMDB,GOCACHE,GOMODCACHE,HOME "$0" "$@"
 fi
 go test -run '^$' -bench . -benchtime "${BENCHTIME:-5x}" -timeout 30m ./test/bench
-go test -run '^$' -bench . -timeout 20m ./manifest ./internal/... ./activities/...
+go test -run '^$' -bench . -timeout 20m ./manifest ./internal/... ./activities/... ./worker

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates the gateway's Go code from its .proto file. Needs protoc (Debian: protobuf-compiler);
+# Generates the gateway's Go code from its .proto files. Needs protoc (Debian: protobuf-compiler);
 # the Go plugins are built at the versions below into a temporary folder.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,4 +15,4 @@ PATH=$plugins:$PATH protoc \
 	--proto_path=internal/gateway/gatewaypb \
 	--go_out=internal/gateway/gatewaypb --go_opt=paths=source_relative \
 	--go-grpc_out=internal/gateway/gatewaypb --go-grpc_opt=paths=source_relative \
-	gateway.proto
+	gateway.proto health.proto

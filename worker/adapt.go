@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/crypto/ssh"
 
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/internal/keyring"
@@ -12,17 +14,60 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// records shows the state's records through the gateway.
-type records struct{ store *etcdstate.Store }
+// records shows the state through the gateway.
+type records struct {
+	store     *etcdstate.Store
+	summaries *etcdstate.Summaries
+}
+
+func newRecords(store *etcdstate.Store) records {
+	return records{store, etcdstate.NewSummaries(store)}
+}
 
 // Get implements gateway.Records.
 func (r records) Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
 	return r.store.Get(ctx, kind, name)
 }
 
-// List implements gateway.Records.
-func (r records) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
-	return r.store.List(ctx, kind)
+// Each implements gateway.Records.
+func (r records) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
+	return r.store.Each(ctx, kind, fn)
+}
+
+// EachSummary implements gateway.Records.
+func (r records) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error {
+	return r.summaries.Each(ctx, kind, fn)
+}
+
+// warm makes the summaries of servers, so that the first who lists them need not wait.
+// While etcd is away, that one will.
+func (r records) warm(ctx context.Context) {
+	_ = r.summaries.Each(ctx, manifest.KindServer, func([]byte) error { return nil })
+}
+
+// StateStore implements gateway.StateStore.
+func (r records) StateStore(ctx context.Context) (gateway.StateStoreHealth, error) {
+	found, err := r.store.Health(ctx)
+	if err != nil && len(found.Members) == 0 {
+		return gateway.StateStoreHealth{}, err
+	}
+	out := gateway.StateStoreHealth{Alarms: found.Alarms}
+	for _, m := range found.Members {
+		member := gateway.StateStoreMember{
+			Endpoint: m.Endpoint, Version: m.Version, Size: m.SizeBytes, InUse: m.InUseBytes, Quota: m.QuotaBytes, Leader: m.Leader,
+		}
+		if m.Err != nil {
+			member.Error = m.Err.Error()
+		}
+		out.Members = append(out.Members, member)
+	}
+	if err == nil {
+		out.Leader, err = r.store.Leader(ctx, controlLeader)
+	}
+	if errors.Is(err, errs.ErrUnavailable) {
+		err = nil // the members say which and why
+	}
+	return out, err
 }
 
 // Watch implements gateway.Records.

@@ -33,22 +33,28 @@ const manyServers = 10_000
 
 // BenchmarkGetServers: `burrow get servers` of 10,000 records from the program's start to
 // its end, against a worker's gateway in a process of its own and a real etcd; goal
-// < 300 ms, memory bounded on both sides. The program is bin/burrow.
+// < 300 ms, memory bounded on both sides. The program is bin/burrow. "first-ms" is the
+// gateway's first such call, which makes the summaries. "cpu" is the program's own time,
+// which a busy machine does not stretch.
 func BenchmarkGetServers(b *testing.B) {
 	l := newListing(b)
 	for _, args := range [][]string{{"get", "servers"}, {"get", "servers", "-l", "role=web"}, {"get", "servers", "-o", "name"}, {"get", "servers", "-o", "json"}} {
 		b.Run(strings.Join(args[1:], "_"), func(b *testing.B) {
+			first := l.burrow(b, args...)
 			var took []time.Duration
+			var cpu time.Duration
 			var peak int64
 			for b.Loop() {
-				started := time.Now()
-				lines, rss := l.burrow(b, args...)
-				took = append(took, time.Since(started))
-				peak = max(peak, rss)
-				require.Greater(b, lines, manyServers/10)
+				r := l.burrow(b, args...)
+				took = append(took, r.took)
+				cpu += r.cpu
+				peak = max(peak, r.peak)
+				require.GreaterOrEqual(b, r.lines, manyServers/2)
 			}
 			slices.Sort(took)
+			b.ReportMetric(float64(first.took.Milliseconds()), "first-ms")
 			b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "p50-ms")
+			b.ReportMetric(float64(cpu.Milliseconds())/float64(len(took)), "cpu-ms/op")
 			b.ReportMetric(float64(peak>>20), "cli-peak-MiB")
 			b.ReportMetric(float64(l.gatewayPeak(b)>>20), "gateway-peak-MiB")
 		})
@@ -96,15 +102,26 @@ func newListing(b *testing.B) *listing {
 	return l
 }
 
-// burrow runs the program, and gives how many lines it printed and its peak memory in bytes.
-func (l *listing) burrow(b *testing.B, args ...string) (lines int, rss int64) {
+// ran is how a run of the program went; peak is its memory in bytes.
+type ran struct {
+	took, cpu time.Duration
+	lines     int
+	peak      int64
+}
+
+func (l *listing) burrow(b *testing.B, args ...string) ran {
 	b.Helper()
 	cmd := exec.Command("../bin/burrow", args...)
 	cmd.Env = append(os.Environ(), "BURROW_CONFIG="+l.config)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
+	started := time.Now()
 	require.NoError(b, cmd.Run(), "%s", &errOut)
-	return bytes.Count(out.Bytes(), []byte("\n")), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	state := cmd.ProcessState
+	return ran{
+		took: time.Since(started), cpu: state.UserTime() + state.SystemTime(),
+		lines: bytes.Count(out.Bytes(), []byte("\n")), peak: state.SysUsage().(*syscall.Rusage).Maxrss << 10,
+	}
 }
 
 func (l *listing) gatewayPeak(b *testing.B) int64 {
@@ -140,7 +157,7 @@ func TestGatewayProcess(t *testing.T) {
 			}
 		}
 	}()
-	require.NoError(t, gateway.NewServer(gateway.Deps{Records: records{store}, Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), cfg))
+	require.NoError(t, gateway.NewServer(gateway.Deps{Records: newRecords(store), Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), cfg))
 }
 
 // typicalServer is a record as large as those of servers with two networks, two disks, a

@@ -66,9 +66,10 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer closeParts()
 	group, running := errgroup.WithContext(ctx)
+	state := newRecords(p.store)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
-		Records: records{p.store}, Blobs: p.blobs, Secrets: secrets{p.secrets}, Addresses: p.pool, Log: o.Log,
+		Records: state, StateStore: state, Blobs: p.blobs, Secrets: secrets{p.secrets}, Addresses: p.pool, Log: o.Log,
 	}
 	group.Go(func() error { return p.secrets.Announce(running, o.Config.Host.Name) })
 	if slices.Contains(o.Roles, RoleHost) {
@@ -82,6 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if slices.Contains(o.Roles, RoleControl) {
 		group.Go(func() error { return runControl(running, p) })
+		group.Go(func() error { state.warm(running); return nil })
 	}
 	group.Go(func() error { return gateway.NewServer(deps).Serve(running, o.Config.Gateway) })
 	if err := group.Wait(); err != nil && ctx.Err() == nil {

@@ -29,12 +29,13 @@ type known[V any] struct {
 	value    V
 }
 
-// change is what the reader is not told yet.
+// change is what the reader is not told yet. A Put is decoded when it is told: waiting,
+// it is as small as in etcd.
 type change[V any] struct {
-	kind     EventType
-	key      string
-	revision int64
-	value    V
+	kind EventType
+	key  string
+	kv   *mvccpb.KeyValue // of a Put
+	gone V                // of a Delete
 }
 
 func newFeed[V any](s *Store, prefix string, decode func(*mvccpb.KeyValue) (V, error), keep func(V) V, tell func(context.Context, EventType, V) error) *feed[V] {
@@ -62,41 +63,51 @@ func (f *feed[V]) read(ctx context.Context) error {
 	return nil
 }
 
-// put notes a value unless the reader has it. What cannot be decoded is logged and left
-// out: one bad record must not end the watch of all others.
+// put notes a value unless the reader has it.
 func (f *feed[V]) put(kv *mvccpb.KeyValue) {
 	key := string(kv.Key)
-	if f.seen[key].revision >= kv.ModRevision {
-		return
+	if f.seen[key].revision < kv.ModRevision {
+		f.pending = append(f.pending, change[V]{kind: Put, key: key, kv: kv})
 	}
-	value, err := f.decode(kv)
-	if err != nil {
-		f.store.log.Error("record left out of a watch", "key", key, "error", err)
-		return
-	}
-	f.pending = append(f.pending, change[V]{Put, key, kv.ModRevision, value})
 }
 
 func (f *feed[V]) remove(key string) {
 	if was, ok := f.seen[key]; ok {
-		f.pending = append(f.pending, change[V]{kind: Delete, key: key, value: was.value})
+		f.pending = append(f.pending, change[V]{kind: Delete, key: key, gone: was.value})
 	}
 }
 
 // flush tells what is pending, and marks it seen as it is told.
 func (f *feed[V]) flush(ctx context.Context) error {
 	for i, c := range f.pending {
-		if err := f.tell(ctx, c.kind, c.value); err != nil {
+		if err := f.pass(ctx, c); err != nil {
 			return err
 		}
-		if c.kind == Delete {
-			delete(f.seen, c.key)
-		} else {
-			f.seen[c.key] = known[V]{c.revision, f.keep(c.value)}
-		}
-		f.pending[i] = change[V]{} // told: its memory is free while a slow reader takes the rest
+		f.pending[i] = change[V]{} // its memory is free while a slow reader takes the rest
 	}
 	f.pending = nil
+	return nil
+}
+
+// pass tells of one change. What cannot be decoded is logged and left out: one bad record
+// must not end the watch of all others.
+func (f *feed[V]) pass(ctx context.Context, c change[V]) error {
+	if c.kind == Delete {
+		if err := f.tell(ctx, Delete, c.gone); err != nil {
+			return err
+		}
+		delete(f.seen, c.key)
+		return nil
+	}
+	value, err := f.decode(c.kv)
+	if err != nil {
+		f.store.log.Error("record left out of a watch", "key", c.key, "error", err)
+		return nil
+	}
+	if err := f.tell(ctx, Put, value); err != nil {
+		return err
+	}
+	f.seen[c.key] = known[V]{c.kv.ModRevision, f.keep(value)}
 	return nil
 }
 

@@ -121,27 +121,46 @@ func (s *Store) readRecords(ctx context.Context, kind manifest.Kind, names []str
 
 // List reads all records of a kind at one revision, by name.
 func (s *Store) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+	var out []manifest.Record
+	err := s.Each(ctx, kind, func(rec manifest.Record) error { out = append(out, rec); return nil })
+	return out, err
+}
+
+// Each calls fn with all records of a kind at one revision, by name, and holds a page of
+// them at a time.
+func (s *Store) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
 	folder, ok := folders[kind]
 	if !ok {
-		return nil, errs.NewPermanent(string(kind), "list records", fmt.Errorf("%w kind", errs.ErrInvalid), "")
+		return errs.NewPermanent(string(kind), "list records", fmt.Errorf("%w kind", errs.ErrInvalid), "")
 	}
-	var out []manifest.Record
+	living := func(*manifest.Record) {}
+	if kind == manifest.KindHost {
+		alive, err := s.AliveHosts(ctx)
+		if err != nil {
+			return err
+		}
+		living = func(rec *manifest.Record) { setLiveness(rec, slices.Contains(alive, rec.Metadata.Name)) }
+	}
 	_, err := s.EachPage(ctx, s.Key(folder, ""), func(kv *mvccpb.KeyValue) error {
 		rec, err := decodeRecord(kv)
-		out = append(out, rec)
-		return err
+		if err != nil {
+			return err
+		}
+		living(&rec)
+		return fn(rec)
 	})
-	if err != nil {
-		return nil, Translate(ctx, folder, "list records", err)
-	}
-	return s.withLiveness(ctx, kind, out)
+	return Translate(ctx, folder, "list records", err)
 }
 
 // EachPage calls fn for every key below prefix, all at the one revision it returns.
 func (s *Store) EachPage(ctx context.Context, prefix string, fn func(*mvccpb.KeyValue) error) (int64, error) {
+	return s.eachPage(ctx, prefix, listPage, fn)
+}
+
+func (s *Store) eachPage(ctx context.Context, prefix string, page int64, fn func(*mvccpb.KeyValue) error, opts ...clientv3.OpOption) (int64, error) {
 	from, end, rev := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
 	for {
-		resp, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(listPage), clientv3.WithRev(rev))
+		resp, err := s.client.Get(ctx, from, append(opts, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev))...)
 		if err != nil {
 			return 0, err
 		}

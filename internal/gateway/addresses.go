@@ -157,15 +157,12 @@ func subnetsOf(rec manifest.Record) string {
 type serverNames map[string]string
 
 func (s *Server) serverNames(ctx context.Context) (serverNames, error) {
-	servers, err := s.deps.Records.List(ctx, manifest.KindServer)
-	if err != nil {
-		return nil, err
-	}
-	names := make(serverNames, len(servers))
-	for _, rec := range servers {
+	names := serverNames{}
+	err := s.deps.Records.Each(ctx, manifest.KindServer, func(rec manifest.Record) error {
 		names[rec.Metadata.UID] = manifest.Ref(rec.Kind, rec.Metadata.Name)
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
 }
 
 // of names an owner of an address, "<uid>/<nic>/<slot>", for people: "server/db db-net-0".

@@ -46,6 +46,37 @@ func (c *Client) List(ctx context.Context, kind manifest.Kind) ([]manifest.Recor
 	}
 }
 
+// EachSummary calls fn with the records of a kind, by name, each with only what lists
+// show: metadata without comment; of a server's spec cpu, memory and mmImage; phase,
+// message, operation, conditions, host, addresses and login. It holds few at a time, and
+// returns fn's error.
+func (c *Client) EachSummary(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stream, err := c.rpc.ListSummaries(ctx, &gatewaypb.ListRecordsRequest{Kind: string(kind)})
+	if err != nil {
+		return c.failed(err, "list records")
+	}
+	for {
+		batch, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return c.failed(err, "list records")
+		}
+		for _, encoded := range batch.GetJson() {
+			rec, err := decodeRecord(&gatewaypb.Record{Json: encoded})
+			if err != nil {
+				return err
+			}
+			if err := fn(rec); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // Watch calls fn with the records there are, Synced, then with changes, until fn gives an
 // error (which it returns), ctx ends (its error), or the gateway is lost
 // (errs.ErrUnavailable). Kind or name "" is all. A slow fn gets the latest state of each

@@ -30,6 +30,8 @@ type Deps struct {
 	Keys      Keys
 	Consoles  Consoles
 	Logs      RunLogs
+	// StateStore tells how etcd is; nil where a worker cannot.
+	StateStore StateStore
 	// Log gets what goes wrong; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -52,10 +54,38 @@ type Info struct {
 type Records interface {
 	// Get gives errs.ErrNotFound for a record that is not there.
 	Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error)
-	List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error)
+	// Each calls fn with the records of a kind, by name, holding few of them at a time; it
+	// returns fn's error.
+	Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error
+	// EachSummary does the same with the JSON of what lists show of them.
+	EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error
 	// Watch sends the records there are, Synced, then changes, until ctx ends; then it
 	// closes the channel. Kind "" is all kinds.
 	Watch(ctx context.Context, kind manifest.Kind) (<-chan Event, error)
+}
+
+// StateStore asks etcd's members how they are.
+type StateStore interface {
+	StateStore(ctx context.Context) (StateStoreHealth, error)
+}
+
+// StateStoreHealth is how etcd is.
+type StateStoreHealth struct {
+	Members []StateStoreMember
+	// Alarms as etcd names them: "NOSPACE", "CORRUPT". Any one stops writes.
+	Alarms []string
+	// Leader is the control worker that leads; empty: none does.
+	Leader string
+}
+
+// StateStoreMember is one member of etcd. Size is its file, InUse what is not free in it,
+// Quota its limit (0: not told), in bytes.
+type StateStoreMember struct {
+	Endpoint, Version  string
+	Size, InUse, Quota int64
+	Leader             bool
+	// Error says why it does not answer; all else but Endpoint is empty then.
+	Error string
 }
 
 // EventType says what happened to a record.

@@ -33,20 +33,37 @@ func (s *Server) record(ctx context.Context, kind manifest.Kind, name string) (m
 
 // ListRecords implements the service.
 func (s *Server) ListRecords(req *gatewaypb.ListRecordsRequest, stream grpc.ServerStreamingServer[gatewaypb.Record]) error {
-	records, err := s.deps.Records.List(stream.Context(), manifest.Kind(req.GetKind()))
-	if err != nil {
-		return err
-	}
-	for _, rec := range records {
+	return s.deps.Records.Each(stream.Context(), manifest.Kind(req.GetKind()), func(rec manifest.Record) error {
 		encoded, err := encodeRecord(rec)
 		if err != nil {
 			return err
 		}
-		if err := stream.Send(encoded); err != nil {
-			return err
+		return stream.Send(encoded)
+	})
+}
+
+// ListSummaries implements the service.
+func (s *Server) ListSummaries(req *gatewaypb.ListRecordsRequest, stream grpc.ServerStreamingServer[gatewaypb.RecordBatch]) error {
+	batch, size := &gatewaypb.RecordBatch{}, 0
+	send := func() error {
+		if size == 0 {
+			return nil
 		}
+		err := stream.Send(batch)
+		batch, size = &gatewaypb.RecordBatch{}, 0
+		return err
 	}
-	return nil
+	err := s.deps.Records.EachSummary(stream.Context(), manifest.Kind(req.GetKind()), func(encoded []byte) error {
+		batch.Json = append(batch.Json, encoded)
+		if size += len(encoded); size < chunkSize {
+			return nil
+		}
+		return send()
+	})
+	if err != nil {
+		return err
+	}
+	return send()
 }
 
 // WatchRecords implements the service.
@@ -59,20 +76,26 @@ func (s *Server) WatchRecords(req *gatewaypb.WatchRecordsRequest, stream grpc.Se
 	}
 	pending := newBacklog()
 	var collecting sync.WaitGroup
-	collecting.Go(func() { collect(events, req.GetName(), pending) })
+	collecting.Go(func() {
+		defer pending.close()
+		for event := range events {
+			if name := req.GetName(); name != "" && event.Type != Synced && event.Record.Metadata.Name != name {
+				continue
+			}
+			if err := pending.add(event); err != nil {
+				s.log.Error("record left out of a watch", "record", event.Record.Metadata.Name, "error", err)
+			}
+		}
+	})
 	defer collecting.Wait()
 	defer cancel()
 	for {
-		event, ok := pending.next(ctx)
+		encoded, ok := pending.next(ctx)
 		if !ok {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			return errs.NewTransient("records", "watch", errs.Reason("%w: the watch in etcd ended", errs.ErrUnavailable))
-		}
-		encoded, err := encodeEvent(event)
-		if err != nil {
-			return err
 		}
 		if err := stream.Send(encoded); err != nil {
 			return err
@@ -80,32 +103,25 @@ func (s *Server) WatchRecords(req *gatewaypb.WatchRecordsRequest, stream grpc.Se
 	}
 }
 
-// collect moves events into the backlog without ever waiting for the reader of the
-// stream, until the watch closes its channel.
-func collect(events <-chan Event, name string, pending *backlog) {
-	defer pending.close()
-	for event := range events {
-		if name == "" || event.Type == Synced || event.Record.Metadata.Name == name {
-			pending.add(event)
-		}
-	}
-}
-
 // backlog holds what a slow reader has not had: at most one event for each record, the
-// latest, at the place of the first.
+// latest, at the place of the first, encoded. Adding never waits for the reader.
 type backlog struct {
 	mu     sync.Mutex
 	order  []string
-	latest map[string]Event
+	latest map[string]*gatewaypb.RecordEvent
 	closed bool
 	wake   chan struct{} // holds a token while there is news
 }
 
 func newBacklog() *backlog {
-	return &backlog{latest: map[string]Event{}, wake: make(chan struct{}, 1)}
+	return &backlog{latest: map[string]*gatewaypb.RecordEvent{}, wake: make(chan struct{}, 1)}
 }
 
-func (b *backlog) add(e Event) {
+func (b *backlog) add(e Event) error {
+	encoded, err := encodeEvent(e)
+	if err != nil {
+		return err
+	}
 	key := string(e.Type)
 	if e.Type != Synced {
 		key = string(e.Record.Kind) + "/" + e.Record.Metadata.Name
@@ -114,9 +130,10 @@ func (b *backlog) add(e Event) {
 	if _, waiting := b.latest[key]; !waiting {
 		b.order = append(b.order, key)
 	}
-	b.latest[key] = e
+	b.latest[key] = encoded
 	b.mu.Unlock()
 	b.signal()
+	return nil
 }
 
 func (b *backlog) close() {
@@ -134,7 +151,7 @@ func (b *backlog) signal() {
 }
 
 // next waits for an event; false when the backlog is closed and empty, or ctx ended.
-func (b *backlog) next(ctx context.Context) (Event, bool) {
+func (b *backlog) next(ctx context.Context) (*gatewaypb.RecordEvent, bool) {
 	for {
 		b.mu.Lock()
 		if len(b.order) > 0 {
@@ -148,12 +165,12 @@ func (b *backlog) next(ctx context.Context) (Event, bool) {
 		closed := b.closed
 		b.mu.Unlock()
 		if closed {
-			return Event{}, false
+			return nil, false
 		}
 		select {
 		case <-b.wake:
 		case <-ctx.Done():
-			return Event{}, false
+			return nil, false
 		}
 	}
 }

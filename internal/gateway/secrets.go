@@ -76,25 +76,22 @@ func (s *Server) RemoveSecret(ctx context.Context, req *gatewaypb.RemoveSecretRe
 
 // usersOf lists the records that refer to a secret.
 func (s *Server) usersOf(ctx context.Context, name string) ([]string, error) {
-	servers, err := s.deps.Records.List(ctx, manifest.KindServer)
-	if err != nil {
-		return nil, err
-	}
 	var users []string
-	for _, rec := range servers {
+	err := s.deps.Records.Each(ctx, manifest.KindServer, func(rec manifest.Record) error {
 		var spec struct {
 			Auth struct {
 				RootPassword string `json:"rootPassword"`
 			} `json:"auth"`
 		}
 		if err := json.Unmarshal(rec.Spec, &spec); err != nil {
-			continue // it names nothing that could be read
+			return nil // it names nothing that could be read
 		}
 		if used, ok := manifest.SecretName(spec.Auth.RootPassword); ok && used == name {
 			users = append(users, manifest.Ref(rec.Kind, rec.Metadata.Name))
 		}
-	}
-	return users, nil
+		return nil
+	})
+	return users, err
 }
 
 // RotateKey implements the service.

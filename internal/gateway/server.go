@@ -85,6 +85,7 @@ func (s *Server) grpcServer(tls credentials.TransportCredentials) *grpc.Server {
 		grpc.ChainStreamInterceptor(s.aroundStream),
 	)
 	gatewaypb.RegisterGatewayServer(server, s)
+	gatewaypb.RegisterHealthServer(server, health{deps: s.deps})
 	return server
 }
 

@@ -48,16 +48,28 @@ func (s *store) Get(_ context.Context, kind manifest.Kind, name string) (manifes
 	return manifest.Record{}, errs.NewPermanent(strings.ToLower(string(kind))+"/"+name, "read", errs.ErrNotFound, "list what there is: burrow get")
 }
 
-func (s *store) List(_ context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+func (s *store) Each(_ context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []manifest.Record
 	for _, rec := range s.records {
-		if rec.Kind == kind {
-			found = append(found, rec)
+		if rec.Kind != kind {
+			continue
+		}
+		if err := fn(rec); err != nil {
+			return err
 		}
 	}
-	return found, nil
+	return nil
+}
+
+func (s *store) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error {
+	return s.Each(ctx, kind, func(rec manifest.Record) error {
+		encoded, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		return fn(encoded)
+	})
 }
 
 func (s *store) Watch(ctx context.Context, _ manifest.Kind) (<-chan Event, error) {

@@ -70,7 +70,7 @@ func (x RecordEvent_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RecordEvent_Type.Descriptor instead.
 func (RecordEvent_Type) EnumDescriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{6, 0}
+	return file_gateway_proto_rawDescGZIP(), []int{7, 0}
 }
 
 type InfoRequest struct {
@@ -399,6 +399,50 @@ func (x *Record) GetJson() []byte {
 	return nil
 }
 
+type RecordBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Json          [][]byte               `protobuf:"bytes,1,rep,name=json,proto3" json:"json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordBatch) Reset() {
+	*x = RecordBatch{}
+	mi := &file_gateway_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordBatch) ProtoMessage() {}
+
+func (x *RecordBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
+func (*RecordBatch) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RecordBatch) GetJson() [][]byte {
+	if x != nil {
+		return x.Json
+	}
+	return nil
+}
+
 type RecordEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          RecordEvent_Type       `protobuf:"varint,1,opt,name=type,proto3,enum=burrow.gateway.v1.RecordEvent_Type" json:"type,omitempty"`
@@ -409,7 +453,7 @@ type RecordEvent struct {
 
 func (x *RecordEvent) Reset() {
 	*x = RecordEvent{}
-	mi := &file_gateway_proto_msgTypes[6]
+	mi := &file_gateway_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +465,7 @@ func (x *RecordEvent) String() string {
 func (*RecordEvent) ProtoMessage() {}
 
 func (x *RecordEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[6]
+	mi := &file_gateway_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +478,7 @@ func (x *RecordEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordEvent.ProtoReflect.Descriptor instead.
 func (*RecordEvent) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{6}
+	return file_gateway_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RecordEvent) GetType() RecordEvent_Type {
@@ -461,7 +505,7 @@ type HasBundleRequest struct {
 
 func (x *HasBundleRequest) Reset() {
 	*x = HasBundleRequest{}
-	mi := &file_gateway_proto_msgTypes[7]
+	mi := &file_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +517,7 @@ func (x *HasBundleRequest) String() string {
 func (*HasBundleRequest) ProtoMessage() {}
 
 func (x *HasBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[7]
+	mi := &file_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +530,7 @@ func (x *HasBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasBundleRequest.ProtoReflect.Descriptor instead.
 func (*HasBundleRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{7}
+	return file_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HasBundleRequest) GetDigest() string {
@@ -505,7 +549,7 @@ type HasBundleResponse struct {
 
 func (x *HasBundleResponse) Reset() {
 	*x = HasBundleResponse{}
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +561,7 @@ func (x *HasBundleResponse) String() string {
 func (*HasBundleResponse) ProtoMessage() {}
 
 func (x *HasBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +574,7 @@ func (x *HasBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasBundleResponse.ProtoReflect.Descriptor instead.
 func (*HasBundleResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{8}
+	return file_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HasBundleResponse) GetStored() bool {
@@ -553,7 +597,7 @@ type UploadBundleRequest struct {
 
 func (x *UploadBundleRequest) Reset() {
 	*x = UploadBundleRequest{}
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +609,7 @@ func (x *UploadBundleRequest) String() string {
 func (*UploadBundleRequest) ProtoMessage() {}
 
 func (x *UploadBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +622,7 @@ func (x *UploadBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadBundleRequest.ProtoReflect.Descriptor instead.
 func (*UploadBundleRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{9}
+	return file_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UploadBundleRequest) GetDigest() string {
@@ -610,7 +654,7 @@ type UploadBundleResponse struct {
 
 func (x *UploadBundleResponse) Reset() {
 	*x = UploadBundleResponse{}
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +666,7 @@ func (x *UploadBundleResponse) String() string {
 func (*UploadBundleResponse) ProtoMessage() {}
 
 func (x *UploadBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +679,7 @@ func (x *UploadBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadBundleResponse.ProtoReflect.Descriptor instead.
 func (*UploadBundleResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{10}
+	return file_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 type LogsRequest struct {
@@ -650,7 +694,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +706,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +719,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{11}
+	return file_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LogsRequest) GetServer() string {
@@ -708,7 +752,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +764,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +777,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{12}
+	return file_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -756,7 +800,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +812,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +825,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{13}
+	return file_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TunnelRequest) GetServer() string {
@@ -819,7 +863,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +875,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +888,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{14}
+	return file_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TunnelResponse) GetOpened() bool {
@@ -887,7 +931,7 @@ type SetSecretRequest struct {
 
 func (x *SetSecretRequest) Reset() {
 	*x = SetSecretRequest{}
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +943,7 @@ func (x *SetSecretRequest) String() string {
 func (*SetSecretRequest) ProtoMessage() {}
 
 func (x *SetSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +956,7 @@ func (x *SetSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSecretRequest.ProtoReflect.Descriptor instead.
 func (*SetSecretRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{15}
+	return file_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetSecretRequest) GetName() string {
@@ -946,7 +990,7 @@ type SetSecretResponse struct {
 
 func (x *SetSecretResponse) Reset() {
 	*x = SetSecretResponse{}
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1002,7 @@ func (x *SetSecretResponse) String() string {
 func (*SetSecretResponse) ProtoMessage() {}
 
 func (x *SetSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1015,7 @@ func (x *SetSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSecretResponse.ProtoReflect.Descriptor instead.
 func (*SetSecretResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{16}
+	return file_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SetSecretResponse) GetCreated() bool {
@@ -989,7 +1033,7 @@ type ListSecretsRequest struct {
 
 func (x *ListSecretsRequest) Reset() {
 	*x = ListSecretsRequest{}
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1045,7 @@ func (x *ListSecretsRequest) String() string {
 func (*ListSecretsRequest) ProtoMessage() {}
 
 func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1058,7 @@ func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
 func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{17}
+	return file_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 type SecretInfo struct {
@@ -1031,7 +1075,7 @@ type SecretInfo struct {
 
 func (x *SecretInfo) Reset() {
 	*x = SecretInfo{}
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1087,7 @@ func (x *SecretInfo) String() string {
 func (*SecretInfo) ProtoMessage() {}
 
 func (x *SecretInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1100,7 @@ func (x *SecretInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretInfo.ProtoReflect.Descriptor instead.
 func (*SecretInfo) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{18}
+	return file_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SecretInfo) GetName() string {
@@ -1103,7 +1147,7 @@ type RemoveSecretRequest struct {
 
 func (x *RemoveSecretRequest) Reset() {
 	*x = RemoveSecretRequest{}
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1159,7 @@ func (x *RemoveSecretRequest) String() string {
 func (*RemoveSecretRequest) ProtoMessage() {}
 
 func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1172,7 @@ func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSecretRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{19}
+	return file_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveSecretRequest) GetName() string {
@@ -1146,7 +1190,7 @@ type RemoveSecretResponse struct {
 
 func (x *RemoveSecretResponse) Reset() {
 	*x = RemoveSecretResponse{}
-	mi := &file_gateway_proto_msgTypes[20]
+	mi := &file_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1202,7 @@ func (x *RemoveSecretResponse) String() string {
 func (*RemoveSecretResponse) ProtoMessage() {}
 
 func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[20]
+	mi := &file_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1215,7 @@ func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSecretResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{20}
+	return file_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 type RotateKeyRequest struct {
@@ -1185,7 +1229,7 @@ type RotateKeyRequest struct {
 
 func (x *RotateKeyRequest) Reset() {
 	*x = RotateKeyRequest{}
-	mi := &file_gateway_proto_msgTypes[21]
+	mi := &file_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1241,7 @@ func (x *RotateKeyRequest) String() string {
 func (*RotateKeyRequest) ProtoMessage() {}
 
 func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[21]
+	mi := &file_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1254,7 @@ func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{21}
+	return file_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RotateKeyRequest) GetBy() string {
@@ -1243,7 +1287,7 @@ type RotateKeyEvent struct {
 
 func (x *RotateKeyEvent) Reset() {
 	*x = RotateKeyEvent{}
-	mi := &file_gateway_proto_msgTypes[22]
+	mi := &file_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1299,7 @@ func (x *RotateKeyEvent) String() string {
 func (*RotateKeyEvent) ProtoMessage() {}
 
 func (x *RotateKeyEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[22]
+	mi := &file_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1312,7 @@ func (x *RotateKeyEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyEvent.ProtoReflect.Descriptor instead.
 func (*RotateKeyEvent) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{22}
+	return file_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RotateKeyEvent) GetPhase() string {
@@ -1315,7 +1359,7 @@ type ListAddressesRequest struct {
 
 func (x *ListAddressesRequest) Reset() {
 	*x = ListAddressesRequest{}
-	mi := &file_gateway_proto_msgTypes[23]
+	mi := &file_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1371,7 @@ func (x *ListAddressesRequest) String() string {
 func (*ListAddressesRequest) ProtoMessage() {}
 
 func (x *ListAddressesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[23]
+	mi := &file_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1384,7 @@ func (x *ListAddressesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAddressesRequest.ProtoReflect.Descriptor instead.
 func (*ListAddressesRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{23}
+	return file_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListAddressesRequest) GetNetwork() string {
@@ -1361,7 +1405,7 @@ type AddressEvent struct {
 
 func (x *AddressEvent) Reset() {
 	*x = AddressEvent{}
-	mi := &file_gateway_proto_msgTypes[24]
+	mi := &file_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1417,7 @@ func (x *AddressEvent) String() string {
 func (*AddressEvent) ProtoMessage() {}
 
 func (x *AddressEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[24]
+	mi := &file_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1430,7 @@ func (x *AddressEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressEvent.ProtoReflect.Descriptor instead.
 func (*AddressEvent) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{24}
+	return file_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AddressEvent) GetUsage() *AddressUsage {
@@ -1412,7 +1456,7 @@ type AddressUsage struct {
 
 func (x *AddressUsage) Reset() {
 	*x = AddressUsage{}
-	mi := &file_gateway_proto_msgTypes[25]
+	mi := &file_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1424,7 +1468,7 @@ func (x *AddressUsage) String() string {
 func (*AddressUsage) ProtoMessage() {}
 
 func (x *AddressUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[25]
+	mi := &file_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,7 +1481,7 @@ func (x *AddressUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressUsage.ProtoReflect.Descriptor instead.
 func (*AddressUsage) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{25}
+	return file_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AddressUsage) GetSubnets() []*SubnetUsage {
@@ -1462,7 +1506,7 @@ type SubnetUsage struct {
 
 func (x *SubnetUsage) Reset() {
 	*x = SubnetUsage{}
-	mi := &file_gateway_proto_msgTypes[26]
+	mi := &file_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1518,7 @@ func (x *SubnetUsage) String() string {
 func (*SubnetUsage) ProtoMessage() {}
 
 func (x *SubnetUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[26]
+	mi := &file_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1531,7 @@ func (x *SubnetUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubnetUsage.ProtoReflect.Descriptor instead.
 func (*SubnetUsage) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{26}
+	return file_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SubnetUsage) GetSubnet() string {
@@ -1551,7 +1595,7 @@ type Address struct {
 
 func (x *Address) Reset() {
 	*x = Address{}
-	mi := &file_gateway_proto_msgTypes[27]
+	mi := &file_gateway_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1607,7 @@ func (x *Address) String() string {
 func (*Address) ProtoMessage() {}
 
 func (x *Address) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[27]
+	mi := &file_gateway_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1620,7 @@ func (x *Address) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Address.ProtoReflect.Descriptor instead.
 func (*Address) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{27}
+	return file_gateway_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Address) GetFirst() string {
@@ -1641,7 +1685,7 @@ type ReserveAddressesRequest struct {
 
 func (x *ReserveAddressesRequest) Reset() {
 	*x = ReserveAddressesRequest{}
-	mi := &file_gateway_proto_msgTypes[28]
+	mi := &file_gateway_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1697,7 @@ func (x *ReserveAddressesRequest) String() string {
 func (*ReserveAddressesRequest) ProtoMessage() {}
 
 func (x *ReserveAddressesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[28]
+	mi := &file_gateway_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1710,7 @@ func (x *ReserveAddressesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveAddressesRequest.ProtoReflect.Descriptor instead.
 func (*ReserveAddressesRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{28}
+	return file_gateway_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReserveAddressesRequest) GetNetwork() string {
@@ -1712,7 +1756,7 @@ type ReserveAddressesResponse struct {
 
 func (x *ReserveAddressesResponse) Reset() {
 	*x = ReserveAddressesResponse{}
-	mi := &file_gateway_proto_msgTypes[29]
+	mi := &file_gateway_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1768,7 @@ func (x *ReserveAddressesResponse) String() string {
 func (*ReserveAddressesResponse) ProtoMessage() {}
 
 func (x *ReserveAddressesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[29]
+	mi := &file_gateway_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1781,7 @@ func (x *ReserveAddressesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveAddressesResponse.ProtoReflect.Descriptor instead.
 func (*ReserveAddressesResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{29}
+	return file_gateway_proto_rawDescGZIP(), []int{30}
 }
 
 type UnreserveAddressesRequest struct {
@@ -1751,7 +1795,7 @@ type UnreserveAddressesRequest struct {
 
 func (x *UnreserveAddressesRequest) Reset() {
 	*x = UnreserveAddressesRequest{}
-	mi := &file_gateway_proto_msgTypes[30]
+	mi := &file_gateway_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1807,7 @@ func (x *UnreserveAddressesRequest) String() string {
 func (*UnreserveAddressesRequest) ProtoMessage() {}
 
 func (x *UnreserveAddressesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[30]
+	mi := &file_gateway_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1820,7 @@ func (x *UnreserveAddressesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnreserveAddressesRequest.ProtoReflect.Descriptor instead.
 func (*UnreserveAddressesRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{30}
+	return file_gateway_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UnreserveAddressesRequest) GetNetwork() string {
@@ -1808,7 +1852,7 @@ type UnreserveAddressesResponse struct {
 
 func (x *UnreserveAddressesResponse) Reset() {
 	*x = UnreserveAddressesResponse{}
-	mi := &file_gateway_proto_msgTypes[31]
+	mi := &file_gateway_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1864,7 @@ func (x *UnreserveAddressesResponse) String() string {
 func (*UnreserveAddressesResponse) ProtoMessage() {}
 
 func (x *UnreserveAddressesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[31]
+	mi := &file_gateway_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1877,7 @@ func (x *UnreserveAddressesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnreserveAddressesResponse.ProtoReflect.Descriptor instead.
 func (*UnreserveAddressesResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{31}
+	return file_gateway_proto_rawDescGZIP(), []int{32}
 }
 
 var File_gateway_proto protoreflect.FileDescriptor
@@ -1859,7 +1903,9 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x1c\n" +
 	"\x06Record\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\fR\x04json\"\xc7\x01\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json\"!\n" +
+	"\vRecordBatch\x12\x12\n" +
+	"\x04json\x18\x01 \x03(\fR\x04json\"\xc7\x01\n" +
 	"\vRecordEvent\x127\n" +
 	"\x04type\x18\x01 \x01(\x0e2#.burrow.gateway.v1.RecordEvent.TypeR\x04type\x121\n" +
 	"\x06record\x18\x02 \x01(\v2\x19.burrow.gateway.v1.RecordR\x06record\"L\n" +
@@ -1951,11 +1997,12 @@ const file_gateway_proto_rawDesc = "" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\tR\x05first\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\tR\x04last\"\x1c\n" +
-	"\x1aUnreserveAddressesResponse2\xe6\v\n" +
+	"\x1aUnreserveAddressesResponse2\xc0\f\n" +
 	"\aGateway\x12G\n" +
 	"\x04Info\x12\x1e.burrow.gateway.v1.InfoRequest\x1a\x1f.burrow.gateway.v1.InfoResponse\x12K\n" +
 	"\tGetRecord\x12#.burrow.gateway.v1.GetRecordRequest\x1a\x19.burrow.gateway.v1.Record\x12Q\n" +
 	"\vListRecords\x12%.burrow.gateway.v1.ListRecordsRequest\x1a\x19.burrow.gateway.v1.Record0\x01\x12X\n" +
+	"\rListSummaries\x12%.burrow.gateway.v1.ListRecordsRequest\x1a\x1e.burrow.gateway.v1.RecordBatch0\x01\x12X\n" +
 	"\fWatchRecords\x12&.burrow.gateway.v1.WatchRecordsRequest\x1a\x1e.burrow.gateway.v1.RecordEvent0\x01\x12V\n" +
 	"\tHasBundle\x12#.burrow.gateway.v1.HasBundleRequest\x1a$.burrow.gateway.v1.HasBundleResponse\x12a\n" +
 	"\fUploadBundle\x12&.burrow.gateway.v1.UploadBundleRequest\x1a'.burrow.gateway.v1.UploadBundleResponse(\x01\x12B\n" +
@@ -1984,7 +2031,7 @@ func file_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_gateway_proto_goTypes = []any{
 	(RecordEvent_Type)(0),              // 0: burrow.gateway.v1.RecordEvent.Type
 	(*InfoRequest)(nil),                // 1: burrow.gateway.v1.InfoRequest
@@ -1993,75 +2040,78 @@ var file_gateway_proto_goTypes = []any{
 	(*ListRecordsRequest)(nil),         // 4: burrow.gateway.v1.ListRecordsRequest
 	(*WatchRecordsRequest)(nil),        // 5: burrow.gateway.v1.WatchRecordsRequest
 	(*Record)(nil),                     // 6: burrow.gateway.v1.Record
-	(*RecordEvent)(nil),                // 7: burrow.gateway.v1.RecordEvent
-	(*HasBundleRequest)(nil),           // 8: burrow.gateway.v1.HasBundleRequest
-	(*HasBundleResponse)(nil),          // 9: burrow.gateway.v1.HasBundleResponse
-	(*UploadBundleRequest)(nil),        // 10: burrow.gateway.v1.UploadBundleRequest
-	(*UploadBundleResponse)(nil),       // 11: burrow.gateway.v1.UploadBundleResponse
-	(*LogsRequest)(nil),                // 12: burrow.gateway.v1.LogsRequest
-	(*Chunk)(nil),                      // 13: burrow.gateway.v1.Chunk
-	(*TunnelRequest)(nil),              // 14: burrow.gateway.v1.TunnelRequest
-	(*TunnelResponse)(nil),             // 15: burrow.gateway.v1.TunnelResponse
-	(*SetSecretRequest)(nil),           // 16: burrow.gateway.v1.SetSecretRequest
-	(*SetSecretResponse)(nil),          // 17: burrow.gateway.v1.SetSecretResponse
-	(*ListSecretsRequest)(nil),         // 18: burrow.gateway.v1.ListSecretsRequest
-	(*SecretInfo)(nil),                 // 19: burrow.gateway.v1.SecretInfo
-	(*RemoveSecretRequest)(nil),        // 20: burrow.gateway.v1.RemoveSecretRequest
-	(*RemoveSecretResponse)(nil),       // 21: burrow.gateway.v1.RemoveSecretResponse
-	(*RotateKeyRequest)(nil),           // 22: burrow.gateway.v1.RotateKeyRequest
-	(*RotateKeyEvent)(nil),             // 23: burrow.gateway.v1.RotateKeyEvent
-	(*ListAddressesRequest)(nil),       // 24: burrow.gateway.v1.ListAddressesRequest
-	(*AddressEvent)(nil),               // 25: burrow.gateway.v1.AddressEvent
-	(*AddressUsage)(nil),               // 26: burrow.gateway.v1.AddressUsage
-	(*SubnetUsage)(nil),                // 27: burrow.gateway.v1.SubnetUsage
-	(*Address)(nil),                    // 28: burrow.gateway.v1.Address
-	(*ReserveAddressesRequest)(nil),    // 29: burrow.gateway.v1.ReserveAddressesRequest
-	(*ReserveAddressesResponse)(nil),   // 30: burrow.gateway.v1.ReserveAddressesResponse
-	(*UnreserveAddressesRequest)(nil),  // 31: burrow.gateway.v1.UnreserveAddressesRequest
-	(*UnreserveAddressesResponse)(nil), // 32: burrow.gateway.v1.UnreserveAddressesResponse
+	(*RecordBatch)(nil),                // 7: burrow.gateway.v1.RecordBatch
+	(*RecordEvent)(nil),                // 8: burrow.gateway.v1.RecordEvent
+	(*HasBundleRequest)(nil),           // 9: burrow.gateway.v1.HasBundleRequest
+	(*HasBundleResponse)(nil),          // 10: burrow.gateway.v1.HasBundleResponse
+	(*UploadBundleRequest)(nil),        // 11: burrow.gateway.v1.UploadBundleRequest
+	(*UploadBundleResponse)(nil),       // 12: burrow.gateway.v1.UploadBundleResponse
+	(*LogsRequest)(nil),                // 13: burrow.gateway.v1.LogsRequest
+	(*Chunk)(nil),                      // 14: burrow.gateway.v1.Chunk
+	(*TunnelRequest)(nil),              // 15: burrow.gateway.v1.TunnelRequest
+	(*TunnelResponse)(nil),             // 16: burrow.gateway.v1.TunnelResponse
+	(*SetSecretRequest)(nil),           // 17: burrow.gateway.v1.SetSecretRequest
+	(*SetSecretResponse)(nil),          // 18: burrow.gateway.v1.SetSecretResponse
+	(*ListSecretsRequest)(nil),         // 19: burrow.gateway.v1.ListSecretsRequest
+	(*SecretInfo)(nil),                 // 20: burrow.gateway.v1.SecretInfo
+	(*RemoveSecretRequest)(nil),        // 21: burrow.gateway.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),       // 22: burrow.gateway.v1.RemoveSecretResponse
+	(*RotateKeyRequest)(nil),           // 23: burrow.gateway.v1.RotateKeyRequest
+	(*RotateKeyEvent)(nil),             // 24: burrow.gateway.v1.RotateKeyEvent
+	(*ListAddressesRequest)(nil),       // 25: burrow.gateway.v1.ListAddressesRequest
+	(*AddressEvent)(nil),               // 26: burrow.gateway.v1.AddressEvent
+	(*AddressUsage)(nil),               // 27: burrow.gateway.v1.AddressUsage
+	(*SubnetUsage)(nil),                // 28: burrow.gateway.v1.SubnetUsage
+	(*Address)(nil),                    // 29: burrow.gateway.v1.Address
+	(*ReserveAddressesRequest)(nil),    // 30: burrow.gateway.v1.ReserveAddressesRequest
+	(*ReserveAddressesResponse)(nil),   // 31: burrow.gateway.v1.ReserveAddressesResponse
+	(*UnreserveAddressesRequest)(nil),  // 32: burrow.gateway.v1.UnreserveAddressesRequest
+	(*UnreserveAddressesResponse)(nil), // 33: burrow.gateway.v1.UnreserveAddressesResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	0,  // 0: burrow.gateway.v1.RecordEvent.type:type_name -> burrow.gateway.v1.RecordEvent.Type
 	6,  // 1: burrow.gateway.v1.RecordEvent.record:type_name -> burrow.gateway.v1.Record
-	26, // 2: burrow.gateway.v1.AddressEvent.usage:type_name -> burrow.gateway.v1.AddressUsage
-	28, // 3: burrow.gateway.v1.AddressEvent.address:type_name -> burrow.gateway.v1.Address
-	27, // 4: burrow.gateway.v1.AddressUsage.subnets:type_name -> burrow.gateway.v1.SubnetUsage
+	27, // 2: burrow.gateway.v1.AddressEvent.usage:type_name -> burrow.gateway.v1.AddressUsage
+	29, // 3: burrow.gateway.v1.AddressEvent.address:type_name -> burrow.gateway.v1.Address
+	28, // 4: burrow.gateway.v1.AddressUsage.subnets:type_name -> burrow.gateway.v1.SubnetUsage
 	1,  // 5: burrow.gateway.v1.Gateway.Info:input_type -> burrow.gateway.v1.InfoRequest
 	3,  // 6: burrow.gateway.v1.Gateway.GetRecord:input_type -> burrow.gateway.v1.GetRecordRequest
 	4,  // 7: burrow.gateway.v1.Gateway.ListRecords:input_type -> burrow.gateway.v1.ListRecordsRequest
-	5,  // 8: burrow.gateway.v1.Gateway.WatchRecords:input_type -> burrow.gateway.v1.WatchRecordsRequest
-	8,  // 9: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
-	10, // 10: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
-	12, // 11: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
-	14, // 12: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
-	14, // 13: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
-	14, // 14: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
-	16, // 15: burrow.gateway.v1.Gateway.SetSecret:input_type -> burrow.gateway.v1.SetSecretRequest
-	18, // 16: burrow.gateway.v1.Gateway.ListSecrets:input_type -> burrow.gateway.v1.ListSecretsRequest
-	20, // 17: burrow.gateway.v1.Gateway.RemoveSecret:input_type -> burrow.gateway.v1.RemoveSecretRequest
-	22, // 18: burrow.gateway.v1.Gateway.RotateKey:input_type -> burrow.gateway.v1.RotateKeyRequest
-	24, // 19: burrow.gateway.v1.Gateway.ListAddresses:input_type -> burrow.gateway.v1.ListAddressesRequest
-	29, // 20: burrow.gateway.v1.Gateway.ReserveAddresses:input_type -> burrow.gateway.v1.ReserveAddressesRequest
-	31, // 21: burrow.gateway.v1.Gateway.UnreserveAddresses:input_type -> burrow.gateway.v1.UnreserveAddressesRequest
-	2,  // 22: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
-	6,  // 23: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
-	6,  // 24: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
-	7,  // 25: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
-	9,  // 26: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
-	11, // 27: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
-	13, // 28: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
-	15, // 29: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
-	15, // 30: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
-	15, // 31: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
-	17, // 32: burrow.gateway.v1.Gateway.SetSecret:output_type -> burrow.gateway.v1.SetSecretResponse
-	19, // 33: burrow.gateway.v1.Gateway.ListSecrets:output_type -> burrow.gateway.v1.SecretInfo
-	21, // 34: burrow.gateway.v1.Gateway.RemoveSecret:output_type -> burrow.gateway.v1.RemoveSecretResponse
-	23, // 35: burrow.gateway.v1.Gateway.RotateKey:output_type -> burrow.gateway.v1.RotateKeyEvent
-	25, // 36: burrow.gateway.v1.Gateway.ListAddresses:output_type -> burrow.gateway.v1.AddressEvent
-	30, // 37: burrow.gateway.v1.Gateway.ReserveAddresses:output_type -> burrow.gateway.v1.ReserveAddressesResponse
-	32, // 38: burrow.gateway.v1.Gateway.UnreserveAddresses:output_type -> burrow.gateway.v1.UnreserveAddressesResponse
-	22, // [22:39] is the sub-list for method output_type
-	5,  // [5:22] is the sub-list for method input_type
+	4,  // 8: burrow.gateway.v1.Gateway.ListSummaries:input_type -> burrow.gateway.v1.ListRecordsRequest
+	5,  // 9: burrow.gateway.v1.Gateway.WatchRecords:input_type -> burrow.gateway.v1.WatchRecordsRequest
+	9,  // 10: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
+	11, // 11: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
+	13, // 12: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
+	15, // 13: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
+	15, // 14: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
+	15, // 15: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
+	17, // 16: burrow.gateway.v1.Gateway.SetSecret:input_type -> burrow.gateway.v1.SetSecretRequest
+	19, // 17: burrow.gateway.v1.Gateway.ListSecrets:input_type -> burrow.gateway.v1.ListSecretsRequest
+	21, // 18: burrow.gateway.v1.Gateway.RemoveSecret:input_type -> burrow.gateway.v1.RemoveSecretRequest
+	23, // 19: burrow.gateway.v1.Gateway.RotateKey:input_type -> burrow.gateway.v1.RotateKeyRequest
+	25, // 20: burrow.gateway.v1.Gateway.ListAddresses:input_type -> burrow.gateway.v1.ListAddressesRequest
+	30, // 21: burrow.gateway.v1.Gateway.ReserveAddresses:input_type -> burrow.gateway.v1.ReserveAddressesRequest
+	32, // 22: burrow.gateway.v1.Gateway.UnreserveAddresses:input_type -> burrow.gateway.v1.UnreserveAddressesRequest
+	2,  // 23: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
+	6,  // 24: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
+	6,  // 25: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
+	7,  // 26: burrow.gateway.v1.Gateway.ListSummaries:output_type -> burrow.gateway.v1.RecordBatch
+	8,  // 27: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
+	10, // 28: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
+	12, // 29: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
+	14, // 30: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
+	16, // 31: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
+	16, // 32: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
+	16, // 33: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
+	18, // 34: burrow.gateway.v1.Gateway.SetSecret:output_type -> burrow.gateway.v1.SetSecretResponse
+	20, // 35: burrow.gateway.v1.Gateway.ListSecrets:output_type -> burrow.gateway.v1.SecretInfo
+	22, // 36: burrow.gateway.v1.Gateway.RemoveSecret:output_type -> burrow.gateway.v1.RemoveSecretResponse
+	24, // 37: burrow.gateway.v1.Gateway.RotateKey:output_type -> burrow.gateway.v1.RotateKeyEvent
+	26, // 38: burrow.gateway.v1.Gateway.ListAddresses:output_type -> burrow.gateway.v1.AddressEvent
+	31, // 39: burrow.gateway.v1.Gateway.ReserveAddresses:output_type -> burrow.gateway.v1.ReserveAddressesResponse
+	33, // 40: burrow.gateway.v1.Gateway.UnreserveAddresses:output_type -> burrow.gateway.v1.UnreserveAddressesResponse
+	23, // [23:41] is the sub-list for method output_type
+	5,  // [5:23] is the sub-list for method input_type
 	5,  // [5:5] is the sub-list for extension type_name
 	5,  // [5:5] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name
@@ -2078,7 +2128,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	Gateway_Info_FullMethodName               = "/burrow.gateway.v1.Gateway/Info"
 	Gateway_GetRecord_FullMethodName          = "/burrow.gateway.v1.Gateway/GetRecord"
 	Gateway_ListRecords_FullMethodName        = "/burrow.gateway.v1.Gateway/ListRecords"
+	Gateway_ListSummaries_FullMethodName      = "/burrow.gateway.v1.Gateway/ListSummaries"
 	Gateway_WatchRecords_FullMethodName       = "/burrow.gateway.v1.Gateway/WatchRecords"
 	Gateway_HasBundle_FullMethodName          = "/burrow.gateway.v1.Gateway/HasBundle"
 	Gateway_UploadBundle_FullMethodName       = "/burrow.gateway.v1.Gateway/UploadBundle"
@@ -53,6 +54,9 @@ type GatewayClient interface {
 	GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*Record, error)
 	// ListRecords gives the records of a kind by name; a stream, since together they may be large.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Record], error)
+	// ListSummaries gives of each record of a kind, by name, what lists show: metadata, phase,
+	// step, conditions, host, addresses, login, image and size.
+	ListSummaries(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordBatch], error)
 	// WatchRecords gives the records there are, then SYNCED, then changes. A reader that
 	// lags gets the latest state of each record, not every state between.
 	WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordEvent], error)
@@ -131,9 +135,28 @@ func (c *gatewayClient) ListRecords(ctx context.Context, in *ListRecordsRequest,
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_ListRecordsClient = grpc.ServerStreamingClient[Record]
 
+func (c *gatewayClient) ListSummaries(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordBatch], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[1], Gateway_ListSummaries_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListRecordsRequest, RecordBatch]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Gateway_ListSummariesClient = grpc.ServerStreamingClient[RecordBatch]
+
 func (c *gatewayClient) WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[1], Gateway_WatchRecords_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[2], Gateway_WatchRecords_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +185,7 @@ func (c *gatewayClient) HasBundle(ctx context.Context, in *HasBundleRequest, opt
 
 func (c *gatewayClient) UploadBundle(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadBundleRequest, UploadBundleResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[2], Gateway_UploadBundle_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[3], Gateway_UploadBundle_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +198,7 @@ type Gateway_UploadBundleClient = grpc.ClientStreamingClient[UploadBundleRequest
 
 func (c *gatewayClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Chunk], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[3], Gateway_Logs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[4], Gateway_Logs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +217,7 @@ type Gateway_LogsClient = grpc.ServerStreamingClient[Chunk]
 
 func (c *gatewayClient) Console(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[4], Gateway_Console_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[5], Gateway_Console_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +230,7 @@ type Gateway_ConsoleClient = grpc.BidiStreamingClient[TunnelRequest, TunnelRespo
 
 func (c *gatewayClient) Dial(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[5], Gateway_Dial_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[6], Gateway_Dial_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +243,7 @@ type Gateway_DialClient = grpc.BidiStreamingClient[TunnelRequest, TunnelResponse
 
 func (c *gatewayClient) Agent(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[6], Gateway_Agent_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[7], Gateway_Agent_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +266,7 @@ func (c *gatewayClient) SetSecret(ctx context.Context, in *SetSecretRequest, opt
 
 func (c *gatewayClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SecretInfo], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[7], Gateway_ListSecrets_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[8], Gateway_ListSecrets_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +295,7 @@ func (c *gatewayClient) RemoveSecret(ctx context.Context, in *RemoveSecretReques
 
 func (c *gatewayClient) RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RotateKeyEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[8], Gateway_RotateKey_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[9], Gateway_RotateKey_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +314,7 @@ type Gateway_RotateKeyClient = grpc.ServerStreamingClient[RotateKeyEvent]
 
 func (c *gatewayClient) ListAddresses(ctx context.Context, in *ListAddressesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AddressEvent], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[9], Gateway_ListAddresses_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[10], Gateway_ListAddresses_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -343,6 +366,9 @@ type GatewayServer interface {
 	GetRecord(context.Context, *GetRecordRequest) (*Record, error)
 	// ListRecords gives the records of a kind by name; a stream, since together they may be large.
 	ListRecords(*ListRecordsRequest, grpc.ServerStreamingServer[Record]) error
+	// ListSummaries gives of each record of a kind, by name, what lists show: metadata, phase,
+	// step, conditions, host, addresses, login, image and size.
+	ListSummaries(*ListRecordsRequest, grpc.ServerStreamingServer[RecordBatch]) error
 	// WatchRecords gives the records there are, then SYNCED, then changes. A reader that
 	// lags gets the latest state of each record, not every state between.
 	WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[RecordEvent]) error
@@ -390,6 +416,9 @@ func (UnimplementedGatewayServer) GetRecord(context.Context, *GetRecordRequest) 
 }
 func (UnimplementedGatewayServer) ListRecords(*ListRecordsRequest, grpc.ServerStreamingServer[Record]) error {
 	return status.Errorf(codes.Unimplemented, "method ListRecords not implemented")
+}
+func (UnimplementedGatewayServer) ListSummaries(*ListRecordsRequest, grpc.ServerStreamingServer[RecordBatch]) error {
+	return status.Errorf(codes.Unimplemented, "method ListSummaries not implemented")
 }
 func (UnimplementedGatewayServer) WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[RecordEvent]) error {
 	return status.Errorf(codes.Unimplemented, "method WatchRecords not implemented")
@@ -500,6 +529,17 @@ func _Gateway_ListRecords_Handler(srv interface{}, stream grpc.ServerStream) err
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_ListRecordsServer = grpc.ServerStreamingServer[Record]
+
+func _Gateway_ListSummaries_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListRecordsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(GatewayServer).ListSummaries(m, &grpc.GenericServerStream[ListRecordsRequest, RecordBatch]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Gateway_ListSummariesServer = grpc.ServerStreamingServer[RecordBatch]
 
 func _Gateway_WatchRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchRecordsRequest)
@@ -714,6 +754,11 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ListRecords",
 			Handler:       _Gateway_ListRecords_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ListSummaries",
+			Handler:       _Gateway_ListSummaries_Handler,
 			ServerStreams: true,
 		},
 		{
