@@ -45,10 +45,10 @@ func get(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = gw.Close() }()
 	if c.Bool("watch") {
 		return watchRecords(c, gw, q)
 	}
+	defer func() { _ = gw.Close() }()
 	records, err := q.fetch(c, gw)
 	if err != nil {
 		return err

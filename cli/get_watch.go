@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -20,11 +21,12 @@ import (
 const reconnectEvery = time.Second
 
 // watchRecords prints what there is and every change, until Ctrl-C. A gateway that goes
-// away and comes back does not end it.
+// away and comes back does not end it. It closes gw.
 func watchRecords(c *ucli.Context, gw *gateway.Client, q query) error {
 	w := &watcher{c: c, q: q, seen: map[Ref]seen{}}
 	for {
 		err := w.follow(c.Context, gw)
+		_ = gw.Close() // a watch of days meets many restarts
 		if c.Context.Err() != nil {
 			return &ExitError{Code: ExitStopped}
 		}
@@ -36,7 +38,6 @@ func watchRecords(c *ucli.Context, gw *gateway.Client, q query) error {
 		if gw, err = w.reconnect(); err != nil {
 			return err
 		}
-		defer func() { _ = gw.Close() }()
 	}
 }
 
@@ -77,11 +78,14 @@ func (w *watcher) event(e gateway.Event) error {
 		return nil
 	}
 	ref := Ref{e.Record.Kind, e.Record.Metadata.Name}
+	old, known := w.seen[ref]
 	if e.Type == gateway.Delete {
 		delete(w.seen, ref)
+		if !known || !w.synced { // never shown: it came and went between two events, or is in no list yet
+			return nil
+		}
 		return w.print(e.Record, true)
 	}
-	old, known := w.seen[ref]
 	w.seen[ref] = seen{version: e.Record.Metadata.ResourceVersion, fresh: true}
 	switch {
 	case known && old.version == e.Record.Metadata.ResourceVersion:
@@ -98,6 +102,7 @@ func (w *watcher) event(e gateway.Event) error {
 func (w *watcher) listed() error {
 	if !w.synced {
 		w.synced = true
+		w.initial = slices.DeleteFunc(w.initial, w.outdated)
 		if output(w.c) != "table" && output(w.c) != "wide" {
 			for _, rec := range w.initial {
 				if err := w.print(rec, false); err != nil {
@@ -119,6 +124,13 @@ func (w *watcher) listed() error {
 		}
 	}
 	return nil
+}
+
+// outdated reports whether the first list has something newer of a record, or no longer has
+// it: the gateway was lost and came back before the list was whole.
+func (w *watcher) outdated(rec manifest.Record) bool {
+	now := w.seen[Ref{rec.Kind, rec.Metadata.Name}]
+	return !now.fresh || now.version != rec.Metadata.ResourceVersion
 }
 
 func (w *watcher) print(rec manifest.Record, deleted bool) error {

@@ -14,39 +14,41 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// records shows the state through the gateway.
-type records struct {
+// Records shows the state through the gateway: it is gateway.Records and
+// gateway.StateStore.
+type Records struct {
 	store     *etcdstate.Store
 	summaries *etcdstate.Summaries
 }
 
-func newRecords(store *etcdstate.Store) records {
-	return records{store, etcdstate.NewSummaries(store)}
+// NewRecords shows what is in store.
+func NewRecords(store *etcdstate.Store) Records {
+	return Records{store, etcdstate.NewSummaries(store)}
 }
 
 // Get implements gateway.Records.
-func (r records) Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
+func (r Records) Get(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
 	return r.store.Get(ctx, kind, name)
 }
 
 // Each implements gateway.Records.
-func (r records) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
+func (r Records) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
 	return r.store.Each(ctx, kind, fn)
 }
 
 // EachSummary implements gateway.Records.
-func (r records) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error {
+func (r Records) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error {
 	return r.summaries.Each(ctx, kind, fn)
 }
 
 // warm makes the summaries of servers, so that the first who lists them need not wait.
 // While etcd is away, that one will.
-func (r records) warm(ctx context.Context) {
+func (r Records) warm(ctx context.Context) {
 	_ = r.summaries.Each(ctx, manifest.KindServer, func([]byte) error { return nil })
 }
 
 // StateStore implements gateway.StateStore.
-func (r records) StateStore(ctx context.Context) (gateway.StateStoreHealth, error) {
+func (r Records) StateStore(ctx context.Context) (gateway.StateStoreHealth, error) {
 	found, err := r.store.Health(ctx)
 	if err != nil && len(found.Members) == 0 {
 		return gateway.StateStoreHealth{}, err
@@ -71,7 +73,7 @@ func (r records) StateStore(ctx context.Context) (gateway.StateStoreHealth, erro
 }
 
 // Watch implements gateway.Records.
-func (r records) Watch(ctx context.Context, kind manifest.Kind) (<-chan gateway.Event, error) {
+func (r Records) Watch(ctx context.Context, kind manifest.Kind) (<-chan gateway.Event, error) {
 	in, err := r.store.Watch(ctx, kind)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 func TestTheWorkerTellsHowEtcdIsAndWhoLeads(t *testing.T) {
 	s := newSite(t)
-	r := newRecords(s.store)
+	r := NewRecords(s.store)
 	found, err := r.StateStore(t.Context())
 	require.NoError(t, err)
 	require.Len(t, found.Members, 1)
@@ -30,7 +30,7 @@ func TestTheWorkerTellsHowEtcdIsAndWhoLeads(t *testing.T) {
 
 func TestSummariesAreTheRecordsAsTheyAreNow(t *testing.T) {
 	s := newSite(t)
-	r := newRecords(s.store)
+	r := NewRecords(s.store)
 	list := func() (out []string) {
 		t.Helper()
 		require.NoError(t, r.EachSummary(t.Context(), manifest.KindServer, func(encoded []byte) error {

@@ -157,7 +157,7 @@ func TestGatewayProcess(t *testing.T) {
 			}
 		}
 	}()
-	require.NoError(t, gateway.NewServer(gateway.Deps{Records: newRecords(store), Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), cfg))
+	require.NoError(t, gateway.NewServer(gateway.Deps{Records: NewRecords(store), Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), cfg))
 }
 
 // typicalServer is a record as large as those of servers with two networks, two disks, a

@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer closeParts()
 	group, running := errgroup.WithContext(ctx)
-	state := newRecords(p.store)
+	state := NewRecords(p.store)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
 		Records: state, StateStore: state, Blobs: p.blobs, Secrets: secrets{p.secrets}, Addresses: p.pool, Log: o.Log,

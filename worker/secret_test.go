@@ -145,7 +145,7 @@ func serveGateway(t *testing.T, p *parts, socket string) *gateway.Client {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	served := make(chan error, 1)
 	go func() {
-		served <- gateway.NewServer(gateway.Deps{Records: newRecords(p.store), Secrets: secrets{p.secrets}, Log: p.Log}).Serve(ctx, cfg)
+		served <- gateway.NewServer(gateway.Deps{Records: NewRecords(p.store), Secrets: secrets{p.secrets}, Log: p.Log}).Serve(ctx, cfg)
 	}()
 	var gw *gateway.Client
 	require.Eventually(t, func() bool {

@@ -22,6 +22,7 @@ func (s *Store) Create(ctx context.Context, rec manifest.Record) (manifest.Recor
 	if err != nil {
 		return manifest.Record{}, err
 	}
+	rec = bounded(rec)
 	value, err := encodeRecord(rec)
 	if err != nil {
 		return manifest.Record{}, err
@@ -77,6 +78,7 @@ func (s *Store) UpdateAll(ctx context.Context, kind manifest.Kind, names []strin
 		}
 		puts := make([]clientv3.Op, 0, len(recs))
 		for i, rec := range recs {
+			*rec = bounded(*rec)
 			value, err := encodeRecord(*rec)
 			if err != nil {
 				return false, err

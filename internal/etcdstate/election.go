@@ -95,7 +95,7 @@ func (s *Store) replace(ctx context.Context, rec manifest.Record, guards ...clie
 	if err != nil {
 		return false, err
 	}
-	value, err := encodeRecord(rec)
+	value, err := encodeRecord(bounded(rec))
 	if err != nil {
 		return false, err
 	}

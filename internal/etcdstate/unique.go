@@ -4,12 +4,17 @@ import (
 	"context"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"burrow.dev/burrow/internal/errs"
 )
 
 // OwnOne gives an owner one of names ("52:54:00:12:34:56") in a folder ("macs"): the one it
 // has already, whatever was freed before it meanwhile, or the first that nobody has. "" is
 // none: all are other owners'. At most MaxOps names.
 func (s *Store) OwnOne(ctx context.Context, folder, owner string, names ...string) (string, error) {
+	if len(owner) >= MaxValue {
+		return "", errs.NewPermanent(folder, "claim", errs.Reason("%w: an owner of %d KiB", errs.ErrInvalid, len(owner)>>10), "")
+	}
 	var got string
 	err := RetryConflict(ctx, folder, "claim for "+owner, func() (bool, error) {
 		ops := make([]clientv3.Op, len(names))
