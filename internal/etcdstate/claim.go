@@ -24,10 +24,9 @@ type BusyError struct {
 	Since       time.Time
 }
 
-// Error gives the whole answer, with the next step.
+// Error says what a busy resource says too: what is running, since when.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s is claimed by %s since %s; follow it: burrow watch %s",
-		e.Key, e.Holder, e.Since.Format(time.RFC3339), e.Holder)
+	return fmt.Sprintf("%s: claimed by %s, started %s", errs.ErrBusy, e.Holder, e.Since.UTC().Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, errs.ErrBusy) true.
@@ -63,7 +62,8 @@ func (s *Store) Claim(ctx context.Context, workflowID string, keys ...string) er
 				}
 				puts = append(puts, clientv3.OpPut(full, again))
 			default:
-				return false, errs.New(errs.Permanent, key, "claim", &BusyError{Key: key, Holder: h.WorkflowID, Since: h.Since}, "")
+				return false, errs.New(errs.Permanent, key, "claim", &BusyError{Key: key, Holder: h.WorkflowID, Since: h.Since},
+					"follow it: burrow watch "+h.WorkflowID)
 			}
 		}
 		if len(puts) == 0 {

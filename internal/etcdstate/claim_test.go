@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -23,7 +24,7 @@ func TestClaimsAreAllOrNoneAndNameTheHolder(t *testing.T) {
 	require.ErrorAs(t, err, &busy)
 	require.Equal(t, "server/b", busy.Key)
 	require.Equal(t, "playbook/one", busy.Holder)
-	require.ErrorContains(t, err, "burrow watch playbook/one")
+	require.ErrorContains(t, err, "server/b: claim: busy: claimed by playbook/one, started "+busy.Since.Format(time.RFC3339)+"; follow it: burrow watch playbook/one")
 	require.NoError(t, s.Claim(ctx, "playbook/three", "server/d"), "none was taken")
 
 	require.NoError(t, s.Unclaim(ctx, "playbook/two", "server/b"), "not its own")
