@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -49,6 +51,9 @@ func get(c *ucli.Context) error {
 		return watchRecords(c, gw, q)
 	}
 	defer func() { _ = gw.Close() }()
+	if output(c) == "json" && len(q.names) == 0 {
+		return q.streamJSON(c, gw)
+	}
 	records, err := q.fetch(c, gw)
 	if err != nil {
 		return err
@@ -91,6 +96,24 @@ func queryOf(c *ucli.Context) (query, error) {
 	return q, nil
 }
 
+// streamJSON prints all records of the kinds as they come.
+func (q query) streamJSON(c *ucli.Context, gw *gateway.Client) error {
+	out := bufio.NewWriter(c.App.Writer)
+	list := jsonList{w: out}
+	for _, kind := range q.kinds {
+		err := gw.Each(c.Context, kind, func(rec manifest.Record) error {
+			if !q.selector.matches(rec.Metadata.Labels) {
+				return nil
+			}
+			return list.add(rec)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(list.end(), out.Flush())
+}
+
 func (q query) fetch(c *ucli.Context, gw *gateway.Client) ([]manifest.Record, error) {
 	var records []manifest.Record
 	for _, name := range q.names {
@@ -103,7 +126,7 @@ func (q query) fetch(c *ucli.Context, gw *gateway.Client) ([]manifest.Record, er
 	if len(q.names) > 0 {
 		return q.selector.filter(records), nil
 	}
-	if document := output(c); document == "json" || document == "yaml" {
+	if output(c) == "yaml" {
 		for _, kind := range q.kinds {
 			more, err := gw.List(c.Context, kind)
 			if err != nil {

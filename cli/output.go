@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,6 +48,41 @@ func printJSON(w io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// jsonList writes what printJSON writes of a list, item by item, so that a list of any
+// length takes the memory of one. What fails in the middle leaves half a document, and a
+// command that says so.
+type jsonList struct {
+	w     io.Writer
+	items int
+}
+
+func (l *jsonList) add(rec manifest.Record) error {
+	var b bytes.Buffer
+	if l.items++; l.items == 1 {
+		fmt.Fprintf(&b, "{\n  \"apiVersion\": %q,\n  \"kind\": \"List\",\n  \"items\": [\n    ", manifest.APIVersion)
+	} else {
+		b.WriteString(",\n    ")
+	}
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("    ", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(rec); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // Encode ends the line
+	_, err := l.w.Write(b.Bytes())
+	return err
+}
+
+// end closes the document.
+func (l *jsonList) end() error {
+	if l.items == 0 {
+		return printJSON(l.w, listOf(nil))
+	}
+	_, err := io.WriteString(l.w, "\n  ]\n}\n")
+	return err
 }
 
 // printYAML prints the same document as printJSON, in the same order of keys.

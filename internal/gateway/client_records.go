@@ -23,26 +23,34 @@ func (c *Client) Get(ctx context.Context, kind manifest.Kind, name string) (mani
 
 // List gives the records of a kind, by name.
 func (c *Client) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
+	var records []manifest.Record
+	err := c.Each(ctx, kind, func(rec manifest.Record) error { records = append(records, rec); return nil })
+	return records, err
+}
+
+// Each calls fn with the records of a kind, by name, as they come; it returns fn's error.
+func (c *Client) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stream, err := c.rpc.ListRecords(ctx, &gatewaypb.ListRecordsRequest{Kind: string(kind)})
 	if err != nil {
-		return nil, c.failed(err, "list records")
+		return c.failed(err, "list records")
 	}
-	var records []manifest.Record
 	for {
 		encoded, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return records, nil
+			return nil
 		}
 		if err != nil {
-			return nil, c.failed(err, "list records")
+			return c.failed(err, "list records")
 		}
 		rec, err := decodeRecord(encoded)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = fn(rec)
 		}
-		records = append(records, rec)
+		if err != nil {
+			return err
+		}
 	}
 }
 
