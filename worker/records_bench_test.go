@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -113,26 +112,62 @@ func (l *listing) burrow(b *testing.B, args ...string) ran {
 	b.Helper()
 	cmd := exec.Command("../bin/burrow", args...)
 	cmd.Env = append(os.Environ(), "BURROW_CONFIG="+l.config)
-	var out, errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errOut
+	var lines lineCount
+	var errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &lines, &errOut
 	started := time.Now()
-	require.NoError(b, cmd.Run(), "%s", &errOut)
-	state := cmd.ProcessState
-	return ran{
-		took: time.Since(started), cpu: state.UserTime() + state.SystemTime(),
-		lines: bytes.Count(out.Bytes(), []byte("\n")), peak: state.SysUsage().(*syscall.Rusage).Maxrss << 10,
-	}
+	require.NoError(b, cmd.Start())
+	ended, peak := make(chan struct{}), make(chan int64, 1)
+	go func() { // what rusage tells of a child begins with its parent's memory
+		var seen int64
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			if now, err := peakOf(cmd.Process.Pid); err == nil {
+				seen = now
+			}
+			select {
+			case <-ended:
+				peak <- seen
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	err := cmd.Wait()
+	took := time.Since(started)
+	close(ended)
+	require.NoError(b, err, "%s", &errOut)
+	return ran{took: took, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), lines: int(lines), peak: <-peak}
+}
+
+// lineCount counts what is written to it.
+type lineCount int
+
+func (n *lineCount) Write(p []byte) (int, error) {
+	*n += lineCount(bytes.Count(p, []byte("\n")))
+	return len(p), nil
 }
 
 func (l *listing) gatewayPeak(b *testing.B) int64 {
 	b.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.gateway.Process.Pid))
+	peak, err := peakOf(l.gateway.Process.Pid)
 	require.NoError(b, err)
+	return peak
+}
+
+// peakOf gives the most memory that a running process has had, in bytes.
+func peakOf(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
 	_, after, ok := strings.Cut(string(status), "VmHWM:")
-	require.True(b, ok)
+	if !ok {
+		return 0, fmt.Errorf("process %d has ended", pid)
+	}
 	kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
-	require.NoError(b, err)
-	return kib << 10
+	return kib << 10, err
 }
 
 // asGateway makes this test binary a worker's gateway: "ETCD SOCKET".

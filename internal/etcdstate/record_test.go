@@ -116,7 +116,7 @@ func TestUpdateReturnsTheChangesErrorAndWritesNothing(t *testing.T) {
 func TestValuesStayBelow64KiB(t *testing.T) {
 	s := newTestStore(t)
 	rec := server("db", "u")
-	rec.Status.Message = strings.Repeat("x", MaxValue)
+	rec.Status.Seed = strings.Repeat("x", MaxValue) // what programs read is refused, not cut
 	_, err := s.Create(t.Context(), rec)
 	require.ErrorIs(t, err, errs.ErrInvalid)
 	require.ErrorContains(t, err, "64 KiB")
