@@ -187,6 +187,26 @@ func (f folder) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record
 	return records, err
 }
 
+func (f folder) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
+	records, err := f.List(ctx, kind)
+	for _, rec := range records {
+		if err := fn(rec); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (f folder) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]byte) error) error {
+	return f.Each(ctx, kind, func(rec manifest.Record) error {
+		encoded, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		return fn(encoded)
+	})
+}
+
 func (f folder) Watch(ctx context.Context, kind manifest.Kind) (<-chan gateway.Event, error) {
 	records, err := f.List(ctx, kind)
 	events := make(chan gateway.Event, len(records)+1)
