@@ -23,7 +23,7 @@ type Named struct {
 
 var (
 	resourceName = regexp.MustCompile(`^vol-([a-z0-9][a-z0-9.-]*)-([0-9a-f]{8})\.(?:qcow2|raw)$`)
-	diskName     = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*?)-([0-9a-f]{8})-(?:boot|data-[a-z0-9][a-z0-9.-]*)\.(?:qcow2|raw)$`)
+	diskName     = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*?)-([0-9a-f]{8})-(?:` + mainBoot + `|` + otherBoot + `|data-[a-z0-9][a-z0-9.-]*)\.(?:qcow2|raw)$`)
 )
 
 // ParseName reads a volume's name; ok false when it is not one of burrow's.
