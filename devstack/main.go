@@ -29,6 +29,9 @@ func main() {
 
 // run executes one command line and gives its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "database" {
+		return database(ctx, args[1:], stderr)
+	}
 	options, err := parse(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -52,6 +55,21 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitFailed
 	}
 	return 0
+}
+
+// database executes one of the commands that serve nothing.
+func database(ctx context.Context, args []string, stderr io.Writer) int {
+	err := runDatabase(ctx, args, stderr)
+	var usage *usageError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "burrow-devstack: %v\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "burrow-devstack: %v\n", err)
+	return exitFailed
 }
 
 // untilClosed ends the context when the reader ends, which is when whoever holds the

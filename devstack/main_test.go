@@ -221,6 +221,7 @@ func TestWrongUsageIsSaidAndStartsNothing(t *testing.T) {
 		"are for members":              {"etcd", "--data-dir", t.TempDir(), "--name", "b"},
 		"0 is none":                    {"etcd", "--data-dir", t.TempDir(), "--name", "a", "--initial-cluster", "a=http://127.0.0.1:0"},
 		"unexpected argument":          {"etcd", "--data-dir", t.TempDir(), "x"},
+		"database snapshot: want":      {"database", "snapshot", "--file", "x"},
 		"want KEY=VALUE":               {"server", "start-dev", "--dynamic-config-value", "x"},
 		"want NAME=TYPE":               {"server", "start-dev", "--search-attribute", "x"},
 		`search attribute type "Blob"`: {"server", "start-dev", "--search-attribute", "x=Blob"},

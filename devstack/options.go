@@ -22,6 +22,8 @@ const usage = `burrow-devstack runs Temporal, its Web UI and etcd for Burrow on 
   burrow-devstack serve --test [flags]               all three, Temporal in memory, free ports, no TLS
   burrow-devstack etcd --data-dir DIR [flags]        etcd only, alone or as one of several members
   burrow-devstack server start-dev [flags]           Temporal (and Web UI), as "temporal server start-dev"
+  burrow-devstack database snapshot --data-dir DIR --file FILE    copy Temporal's database while it runs
+  burrow-devstack database check --file FILE                      read such a copy, and say whether it is good
 
 Exit codes: 0 stopped, 1 failed, 2 wrong usage, 3 a port is taken.
 Flags of a command: burrow-devstack COMMAND -h
@@ -66,7 +68,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		fmt.Fprint(stderr, usage)
 		return options{}, flag.ErrHelp
 	}
-	return options{}, fmt.Errorf("unknown command %q; known: serve, etcd, server start-dev", strings.Join(args, " "))
+	return options{}, fmt.Errorf("unknown command %q; known: serve, etcd, server start-dev, database snapshot, database check", strings.Join(args, " "))
 }
 
 // commonFlags are those of every command.

@@ -55,26 +55,34 @@ func upgrade(db *sql.DB, have map[string]string) error {
 	if err != nil {
 		return err
 	}
-	var differs []string
-	missing := false
-	for name, wanted := range want {
-		definition, ok := have[name]
-		switch {
-		case !ok:
-			missing = true
-		case definition != wanted:
-			differs = append(differs, name)
-		}
+	if err := fits(have, want); err != nil {
+		return err
 	}
-	if len(differs) > 0 {
-		slices.Sort(differs)
-		return fmt.Errorf("%w: %s changed; keep using the version that made it, or finish its operations there and start with a new data folder",
-			ErrSchema, strings.Join(differs, ", "))
+	missing := false
+	for name := range want {
+		_, ok := have[name]
+		missing = missing || !ok
 	}
 	if !missing {
 		return nil
 	}
 	return create(db, skipExisting)
+}
+
+// fits refuses a schema in which something is there and another than wanted.
+func fits(have, want map[string]string) error {
+	var differs []string
+	for name, wanted := range want {
+		if definition, ok := have[name]; ok && definition != wanted {
+			differs = append(differs, name)
+		}
+	}
+	if len(differs) == 0 {
+		return nil
+	}
+	slices.Sort(differs)
+	return fmt.Errorf("%w: %s changed; keep using the version that made it, or finish its operations there and start with a new data folder",
+		ErrSchema, strings.Join(differs, ", "))
 }
 
 // wantedObjects is the schema that this server sets up, read back from a new database.
