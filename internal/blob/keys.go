@@ -9,13 +9,16 @@ import (
 
 const (
 	digestPrefix = "sha256:"
-	bundlePrefix = "bundles/"
+	bundlePrefix = BundleFolder
 	bundleSuffix = ".tar.zst"
 	logPrefix    = "logs/"
 	logSuffix    = ".log"
 
 	sha256HexLength = 64
 )
+
+// BundleFolder is what the keys of all bundles begin with.
+const BundleFolder = "bundles/"
 
 // BundleKey gives the key of the bundle with a digest, "sha256:<64 lower-case hex digits>".
 // Anything else is a Permanent error.
@@ -30,8 +33,11 @@ func BundleKey(digest string) (string, error) {
 
 // LogKey gives the key of a run's log.
 func LogKey(serverUID, runID string) string {
-	return logPrefix + serverUID + "/" + runID + logSuffix
+	return LogFolder(serverUID) + runID + logSuffix
 }
+
+// LogFolder is what the keys of a server's logs begin with.
+func LogFolder(serverUID string) string { return logPrefix + serverUID + "/" }
 
 // contentDigest gives the hex SHA-256 that a key promises for its content; ok is
 // false for keys that promise nothing.
@@ -52,9 +58,9 @@ func isSHA256Hex(s string) bool {
 	return err == nil
 }
 
-// checkKey refuses keys that would leave the store's folder or name something that
+// CheckKey refuses keys that would leave the store's folder or name something that
 // the store makes itself.
-func checkKey(key string) error {
+func CheckKey(key string) error {
 	bad := key == "" || strings.HasPrefix(key, "/") || strings.HasSuffix(key, "/") || strings.HasSuffix(key, temporarySuffix)
 	for part := range strings.SplitSeq(key, "/") {
 		bad = bad || part == "" || part == "." || part == ".."

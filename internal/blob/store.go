@@ -88,7 +88,7 @@ func (s *Store) Close() error { return s.bucket.Close() }
 // returns; when r fails, ctx ends, or a content-addressed key's digest does not match
 // (Permanent, errs.ErrInvalid), nothing has changed.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader) error {
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return err
 	}
 	// Cancelling is how a driver is told to throw a half-written blob away.
@@ -151,22 +151,28 @@ func (s *Store) syncDirs(key string) error {
 // Get opens a blob; absent is errs.ErrNotFound. A content-addressed one that does not
 // hold what its key promises fails with errs.ErrInvalid instead of io.EOF.
 func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
+	r, _, err := s.GetSized(ctx, key)
+	return r, err
+}
+
+// GetSized is Get, and tells how many bytes there will be.
+func (s *Store) GetSized(ctx context.Context, key string) (io.ReadCloser, int64, error) {
+	if err := CheckKey(key); err != nil {
+		return nil, 0, err
 	}
 	r, err := s.bucket.NewReader(ctx, key, nil)
 	if err != nil {
-		return nil, translate("blob", key, "read", err)
+		return nil, 0, translate("blob", key, "read", err)
 	}
 	if _, ok := contentDigest(key); !ok {
-		return r, nil
+		return r, r.Size(), nil
 	}
-	return &verified{ReadCloser: r, key: key, sum: sha256.New()}, nil
+	return &verified{ReadCloser: r, key: key, sum: sha256.New()}, r.Size(), nil
 }
 
 // Exists reports whether a blob is there.
 func (s *Store) Exists(ctx context.Context, key string) (bool, error) {
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return false, err
 	}
 	ok, err := s.bucket.Exists(ctx, key)
@@ -193,7 +199,7 @@ func (s *Store) Intact(ctx context.Context, key string) (bool, error) {
 
 // Delete removes a blob; an absent one is success.
 func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return err
 	}
 	err := s.bucket.Delete(ctx, key)
@@ -206,6 +212,11 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 // List gives the keys that begin with prefix, sorted. Blobs that are still being
 // written are not among them.
 func (s *Store) List(ctx context.Context, prefix string) ([]string, error) {
+	return s.ListSince(ctx, prefix, time.Time{})
+}
+
+// ListSince is List of those that were written at or after a time.
+func (s *Store) ListSince(ctx context.Context, prefix string, since time.Time) ([]string, error) {
 	var keys []string
 	objects := s.bucket.List(&blob.ListOptions{Prefix: prefix})
 	for {
@@ -217,7 +228,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]string, error) {
 		if err != nil {
 			return nil, translate("blobs", prefix, "list", err)
 		}
-		if !strings.HasSuffix(object.Key, temporarySuffix) {
+		if !strings.HasSuffix(object.Key, temporarySuffix) && !object.ModTime.Before(since) {
 			keys = append(keys, object.Key)
 		}
 	}

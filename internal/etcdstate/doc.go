@@ -9,6 +9,7 @@
 //	               │  alive/   one lease a host      reservations/ placements/
 //	               │  macs/    who owns a MAC        secrets/      AES-256-GCM; user/… are people's
 //	               │  masterkey, keyholders/         which master key encrypts, who has which
+//	               │  restoring  while a backup is brought back: no world to work on
 //	               └─ locks/   order among processes; safety is always the Txn's
 //
 // Every write is a transaction that compares what it was computed from, by

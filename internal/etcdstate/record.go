@@ -154,11 +154,12 @@ func (s *Store) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.R
 
 // EachPage calls fn for every key below prefix, all at the one revision it returns.
 func (s *Store) EachPage(ctx context.Context, prefix string, fn func(*mvccpb.KeyValue) error) (int64, error) {
-	return s.eachPage(ctx, prefix, listPage, fn)
+	return s.eachPage(ctx, prefix, 0, listPage, fn)
 }
 
-func (s *Store) eachPage(ctx context.Context, prefix string, page int64, fn func(*mvccpb.KeyValue) error, opts ...clientv3.OpOption) (int64, error) {
-	from, end, rev := prefix, clientv3.GetPrefixRangeEnd(prefix), int64(0)
+// eachPage is EachPage at a revision, 0 being the newest.
+func (s *Store) eachPage(ctx context.Context, prefix string, rev, page int64, fn func(*mvccpb.KeyValue) error, opts ...clientv3.OpOption) (int64, error) {
+	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		resp, err := s.client.Get(ctx, from, append(opts, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev))...)
 		if err != nil {

@@ -71,7 +71,7 @@ func (c *Summaries) Each(ctx context.Context, kind manifest.Kind, fn func([]byte
 	before := c.made[kind].byKey
 	c.mu.Unlock()
 	var missing []string
-	rev, err := c.store.eachPage(ctx, c.store.Key(folder, ""), summaryPage, func(kv *mvccpb.KeyValue) error {
+	rev, err := c.store.eachPage(ctx, c.store.Key(folder, ""), 0, summaryPage, func(kv *mvccpb.KeyValue) error {
 		key := string(kv.Key)
 		keys = append(keys, key)
 		if was, there := before[key]; there && was.revision == kv.ModRevision {
