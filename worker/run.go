@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -65,7 +66,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeParts()
+	if err := p.awaitWorld(ctx); err != nil {
+		return err
+	}
 	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.store.AwaitRestore(running) })
 	state := NewRecords(p.store)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
@@ -127,6 +132,26 @@ func connect(ctx context.Context, o Options) (*parts, func(), error) {
 	closers = append(closers, func() { _ = p.blobs.Close() })
 	p.keys = serverKeys{p.secrets}
 	return p, closeAll, nil
+}
+
+// awaitWorld returns when etcd has told that no restore is under way, and refuses when one
+// is, or was interrupted: what is there then is half a world.
+func (p *parts) awaitWorld(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		err := p.store.Interrupted(ctx)
+		if err == nil || errors.Is(err, errs.ErrBusy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // ansible makes the playbook activities; without a dialler they can only check.
