@@ -48,6 +48,8 @@ func commands() []*ucli.Command {
 		downCommand(),
 		statusCommand(),
 		workerCommand(),
+		backupCommand(),
+		restoreCommand(),
 		doctorCommand(),
 		completionCommand(),
 		versionCommand(),

@@ -86,6 +86,9 @@ func runUp(c *ucli.Context, folder installation.Folder) error {
 	if err := s.Acquire(); err != nil {
 		return failed(err)
 	}
+	if err := folder.AwaitEtcd(c.Context); err != nil {
+		return failed(errors.Join(err, s.Close()))
+	}
 	conf, gid, err := configure(c, folder, s)
 	if err == nil {
 		for _, sentence := range conf.Said {

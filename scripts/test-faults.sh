@@ -5,3 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export BURROW_FAULTS=1
 go test -p 1 -count 1 -timeout "${TIMEOUT:-180m}" "$@" ./internal/etcdstate/... ./test/faults
+go test -count 1 -timeout 20m ./internal/installation -run Killed

@@ -124,7 +124,7 @@ func (c *Configuration) fill(client config.Client, worker config.Worker) error {
 	fallback(&worker.Blobs, (&url.URL{Scheme: "file", Path: c.Folder.path("blobs")}).String())
 	worker.DataDir = string(c.Folder)
 	if len(worker.MasterKeyCommand) == 0 {
-		worker.MasterKeyFile = c.Folder.path("master.key")
+		worker.MasterKeyFile = c.Folder.MasterKey()
 	}
 	if worker.Host.Name == "" {
 		name, err := os.Hostname()
@@ -190,6 +190,14 @@ func (p Ports) orThose(client config.Client, worker config.Worker) Ports {
 		WebUI:    choose(p.WebUI, client.WebUI, DefaultWebUIPort),
 		Etcd:     choose(p.Etcd, etcd, DefaultEtcdPort),
 	}
+}
+
+// LastPorts are those that were configured last.
+func (f Folder) LastPorts() (Ports, error) {
+	var client config.Client
+	var worker config.Worker
+	err := errors.Join(readJSON(f.ClientFile(), &client), readJSON(f.WorkerFile(), &worker))
+	return Ports{}.orThose(client, worker), err
 }
 
 // choose gives the asked port, else that of an earlier loopback address or URL, else the default.

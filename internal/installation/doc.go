@@ -10,5 +10,6 @@
 //	  gateway.sock             0660 group burrow
 //	  run/ log/ up.lock        the supervisor's (internal/supervise)
 //
-//	OpenFolder ──▶ supervise.Acquire ──▶ Configure ──▶ Parts: devstack, worker
+//	OpenFolder ──▶ supervise.Acquire ──▶ Configure ──▶ Parts: devstack, worker       (up)
+//	                                             └──▶ StartEtcd, StageHistory, …      (restore)
 package installation

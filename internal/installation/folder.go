@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/errs"
@@ -75,6 +76,9 @@ func (f Folder) ClientFile() string { return f.path(config.ClientFile) }
 // WorkerFile is worker.json.
 func (f Folder) WorkerFile() string { return f.path(config.WorkerFile) }
 
+// MasterKey is the first master key; others stand beside it.
+func (f Folder) MasterKey() string { return f.path("master.key") }
+
 // Socket is the gateway's.
 func (f Folder) Socket() string { return f.path("gateway.sock") }
 
@@ -95,5 +99,5 @@ func (f Folder) RemoveLeftovers() error {
 			return errs.NewOperator(path, "remove", err, "run as root")
 		}
 	}
-	return nil
+	return f.removeSnapshots(time.Now())
 }
