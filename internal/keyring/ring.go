@@ -43,27 +43,32 @@ type source interface {
 // Ring is the master keys of a worker. Safe for concurrent use.
 type Ring struct {
 	source source
+	// reading holds a token while somebody reads the keys: others who need them wait for
+	// what that finds, rather than start the command beside it.
+	reading chan struct{}
 
 	mu     sync.RWMutex
 	keys   map[string]cipher.AEAD
 	first  string
 	looked time.Time
+	failed error // of the latest look
 }
+
+func newRing(s source) *Ring { return &Ring{source: s, reading: make(chan struct{}, 1)} }
 
 // Open reads the keys. No key, one that others may read, and a command that fails are errors.
 func Open(ctx context.Context, o Options) (*Ring, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	r := &Ring{}
-	switch {
-	case o.File != "" && len(o.Command) > 0:
+	if o.File != "" && len(o.Command) > 0 {
 		return nil, errs.NewPermanent("master key", "find", errs.Reason("%w: masterKeyFile and masterKeyCommand exclude each other", errs.ErrInvalid), "keep one of them in worker.json")
-	case len(o.Command) > 0:
-		r.source = command{o.Command, commandTimeout}
-	default:
-		r.source = &files{first: o.File, log: o.Log, told: map[string]bool{}}
 	}
+	var from source = &files{first: o.File, log: o.Log, told: map[string]bool{}}
+	if len(o.Command) > 0 {
+		from = command{o.Command, commandTimeout}
+	}
+	r := newRing(from)
 	return r, r.Reload(ctx)
 }
 
@@ -76,34 +81,72 @@ func ID(key []byte) string {
 // Reload reads the keys again: what was added is had from now on, what was removed is not.
 // When it fails, the ring keeps what it has.
 func (r *Ring) Reload(ctx context.Context) error {
-	all, err := r.source.load(ctx)
-	if err != nil {
+	return r.alone(ctx, func() error { return r.read(ctx) })
+}
+
+// Look is Reload, unless nothing is missing, or that was done a moment ago: then it gives the
+// error of that. wanted is the id of a key that somebody uses, or "".
+func (r *Ring) Look(ctx context.Context, wanted string) error {
+	if done, err := r.lookedFor(wanted); done {
 		return err
 	}
-	keys := map[string]cipher.AEAD{}
-	for _, key := range all {
-		if keys[ID(key)], err = aead(key); err != nil {
+	return r.alone(ctx, func() error {
+		if done, err := r.lookedFor(wanted); done { // by whom we waited for
 			return err
 		}
+		return r.read(ctx)
+	})
+}
+
+// lookedFor reports whether reading the keys again would be of no use, and the error if the
+// latest reading failed.
+func (r *Ring) lookedFor(wanted string) (bool, error) {
+	every := r.source.lookEvery()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if _, have := r.keys[wanted]; every > 0 && (wanted == "" || have) {
+		return true, nil
+	}
+	return time.Since(r.looked) < every, r.failed
+}
+
+// alone runs fn while nobody else reads the keys.
+func (r *Ring) alone(ctx context.Context, fn func() error) error {
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+		return fn()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Ring) read(ctx context.Context) error {
+	keys, first, err := r.load(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err() // says nothing about the keys
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keys, r.first, r.looked = keys, ID(all[0]), time.Now()
-	return nil
+	r.looked, r.failed = time.Now(), err
+	if err == nil {
+		r.keys, r.first = keys, first
+	}
+	return err
 }
 
-// Look is Reload, unless that was done a moment ago and nothing is missing: wanted is the
-// id of a key that somebody uses, or "".
-func (r *Ring) Look(ctx context.Context, wanted string) error {
-	every := r.source.lookEvery()
-	r.mu.RLock()
-	_, have := r.keys[wanted]
-	recent := time.Since(r.looked) < every
-	r.mu.RUnlock()
-	if recent || every > 0 && (wanted == "" || have) {
-		return nil
+func (r *Ring) load(ctx context.Context) (keys map[string]cipher.AEAD, first string, err error) {
+	all, err := r.source.load(ctx)
+	if err != nil {
+		return nil, "", err
 	}
-	return r.Reload(ctx)
+	keys = map[string]cipher.AEAD{}
+	for _, key := range all {
+		if keys[ID(key)], err = aead(key); err != nil {
+			return nil, "", err
+		}
+	}
+	return keys, ID(all[0]), nil
 }
 
 // Key gives what encrypts and decrypts under a key.

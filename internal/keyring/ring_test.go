@@ -3,15 +3,18 @@ package keyring
 import (
 	"bytes"
 	"encoding/hex"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"burrow.dev/burrow/internal/errs"
 )
@@ -116,11 +119,21 @@ func TestACommandGivesKeysAndItsOutputIsNeverShown(t *testing.T) {
 }
 
 func TestACommandThatHangsIsEndedWithAllThatItStarted(t *testing.T) {
-	ring := &Ring{source: command{[]string{"sh", "-c", "sleep 60 & sleep 60"}, 300 * time.Millisecond}}
-	began := time.Now()
-	err := ring.Reload(t.Context())
-	require.ErrorContains(t, err, "it took longer than 300ms")
-	require.Less(t, time.Since(began), 10*time.Second)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	open, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	require.NoError(t, err)
+	ring := newRing(command{[]string{"sh", "-c", "sleep 600 >" + pipe + " & echo started >" + pipe + "; wait"}, 300 * time.Millisecond})
+	require.ErrorContains(t, ring.Reload(t.Context()), "it took longer than 300ms")
+
+	reader, err := os.OpenFile(pipe, os.O_RDONLY, 0)
+	require.NoError(t, err)
+	defer reader.Close()
+	require.NoError(t, open.Close())
+	require.NoError(t, reader.SetReadDeadline(time.Now().Add(10*time.Second)))
+	said, err := io.ReadAll(reader)
+	require.NoError(t, err, "its child has the pipe open")
+	require.Equal(t, "started\n", string(said))
 }
 
 func TestACommandIsAskedAgainOnlyForAKeyThatIsMissing(t *testing.T) {
@@ -143,4 +156,29 @@ func TestACommandIsAskedAgainOnlyForAKeyThatIsMissing(t *testing.T) {
 	require.Equal(t, 2, asked())
 	require.NoError(t, ring.Look(t.Context(), "0000000000000000"))
 	require.Equal(t, 2, asked(), "not again at once")
+}
+
+func TestACommandIsNotStartedForEachWhoMissesAKey(t *testing.T) {
+	dir := t.TempDir()
+	good := hex.EncodeToString(bytes.Repeat([]byte{3}, KeySize))
+	for name, answer := range map[string]string{"it answers": "echo " + good, "it fails": "exit 3"} {
+		t.Run(name, func(t *testing.T) {
+			asked := filepath.Join(dir, name)
+			ring, err := Open(t.Context(), Options{Command: []string{"echo", good}})
+			require.NoError(t, err)
+			ring.source = command{[]string{"sh", "-c", "echo >> '" + asked + "'; " + answer}, commandTimeout}
+			ring.looked = time.Now().Add(-time.Hour)
+			var looking errgroup.Group
+			for range 8 {
+				looking.Go(func() error { return ring.Look(t.Context(), "0000000000000000") })
+			}
+			first, again := looking.Wait(), ring.Look(t.Context(), "0000000000000000")
+			require.Equal(t, answer == "exit 3", first != nil, "%v", first)
+			require.Equal(t, first, again, "who asks a moment later hears the same")
+			content, err := os.ReadFile(asked)
+			require.NoError(t, err)
+			require.Len(t, content, 1)
+			require.Len(t, ring.IDs(), 1, "the ring keeps what it has")
+		})
+	}
 }
