@@ -123,23 +123,29 @@ func meetsPeer(t *testing.T, peerURL string, files *config.TLS) bool {
 	return err == nil
 }
 
-func TestFullEtcdIsAnOperatorsMatterUntilItHasRoomAgain(t *testing.T) {
-	t.Parallel()
-	cluster := devstacktest.StartEtcdCluster(t, 3, devstacktest.ClusterOptions{QuotaBytes: 8 << 20})
-	s := openCluster(t, cluster.Config(), Options{})
-	create(t, s, "db")
+// fill writes below filling/ until etcd takes no more.
+func fill(t *testing.T, s *Store) {
+	t.Helper()
 	filling := strings.Repeat("x", 1<<20)
 	var err error
 	for n := 0; err == nil; n++ {
 		require.Less(t, n, 100, "the quota stops it")
 		_, err = s.client.Put(t.Context(), fmt.Sprintf("filling/%d", n), filling)
 	}
+}
+
+func TestFullEtcdIsAnOperatorsMatterUntilItHasRoomAgain(t *testing.T) {
+	t.Parallel()
+	cluster := devstacktest.StartEtcdCluster(t, 3, devstacktest.ClusterOptions{QuotaBytes: 8 << 20})
+	s := openCluster(t, cluster.Config(), Options{})
+	create(t, s, "db")
+	fill(t, s)
 	isFull := func(err error) {
 		t.Helper()
 		require.ErrorIs(t, err, errs.ErrNoSpace)
 		require.Equal(t, errs.Operator, errs.ClassOf(err))
 	}
-	_, err = s.Create(t.Context(), server("new", "u"))
+	_, err := s.Create(t.Context(), server("new", "u"))
 	isFull(err)
 	require.ErrorContains(t, err, "disarm the alarm")
 	_, err = s.Update(t.Context(), manifest.KindServer, "db", func(*manifest.Record) error { return nil })

@@ -220,8 +220,9 @@ func (s *Secrets) encryptAll(ctx context.Context, state *keyState, said func(int
 	_, err := s.store.EachPage(ctx, prefix, func(kv *mvccpb.KeyValue) error {
 		name := strings.TrimPrefix(string(kv.Key), prefix)
 		changed, err := s.encryptAgain(ctx, &at, name, kv)
-		if errs.ClassOf(err) == errs.Operator {
-			unreadable, cause = append(unreadable, name), err
+		var bad unreadableError
+		if errors.As(err, &bad) {
+			unreadable, cause = append(unreadable, name), bad.error
 			return nil
 		}
 		if changed {
@@ -244,8 +245,14 @@ func (s *Secrets) encryptAll(ctx context.Context, state *keyState, said func(int
 	return done, nil
 }
 
+// unreadableError says why a secret cannot be had in clear, whoever asks.
+type unreadableError struct{ error }
+
+// Unwrap gives the reason.
+func (e unreadableError) Unwrap() error { return e.error }
+
 // encryptAgain brings one secret under the current key, unless it is or is gone. It brings
-// state up to date.
+// state up to date. One that cannot be read is an unreadableError.
 func (s *Secrets) encryptAgain(ctx context.Context, state *keyState, name string, kv *mvccpb.KeyValue) (changed bool, err error) {
 	err = RetryConflict(ctx, "secret "+name, "encrypt again", func() (bool, error) {
 		if kv == nil {
@@ -253,12 +260,15 @@ func (s *Secrets) encryptAgain(ctx context.Context, state *keyState, name string
 		}
 		box, err := unpack(name, kv)
 		if err != nil {
-			return false, err
+			return false, unreadableError{err}
 		}
 		if box.KeyID == state.Current {
 			return true, nil
 		}
 		value, err := s.open(ctx, name, kv)
+		if errs.ClassOf(err) == errs.Operator {
+			return false, unreadableError{err}
+		}
 		if err != nil {
 			return false, err
 		}

@@ -311,6 +311,21 @@ func TestASecretThatCannotBeReadStopsTheRotationBeforeItsSwitch(t *testing.T) {
 	require.Len(t, s.ring.IDs(), 1, "no key was made")
 }
 
+func TestAFullEtcdIsNotTakenForSecretsThatCannotBeRead(t *testing.T) {
+	cluster := devstacktest.StartEtcdCluster(t, 1, devstacktest.ClusterOptions{QuotaBytes: 8 << 20})
+	store := openCluster(t, cluster.Config(), Options{})
+	s := openSecrets(t, store, 1)
+	require.NoError(t, s.Put(t.Context(), "server-keys/1", []byte("x")))
+	err := s.Rotate(t.Context(), keyring.Rotation{Host: "kvm1"}, func(step keyring.Step) {
+		if step.Phase == keyring.Switched {
+			fill(t, store)
+		}
+	})
+	require.ErrorIs(t, err, errs.ErrNoSpace)
+	require.ErrorContains(t, err, "disarm the alarm")
+	require.NotContains(t, err.Error(), "cannot be read")
+}
+
 func TestAWrongMasterKeyIsFoundOutBeforeItEncryptsAnything(t *testing.T) {
 	store := newTestStore(t)
 	right := openSecrets(t, store, 1)
