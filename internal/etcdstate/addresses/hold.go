@@ -167,10 +167,12 @@ func (h *hold) commitLast(ctx context.Context, cmps []clientv3.Cmp, ops []client
 func (h *hold) commit(ctx context.Context, cmps []clientv3.Cmp, ops []clientv3.Op) error {
 	cmps = append(cmps, h.held.IsOwner())
 	resp, err := h.store.Client().Txn(ctx).If(cmps...).Then(ops...).Else(clientv3.OpGet(h.held.Key())).Commit()
-	h.unknown = err != nil
+	h.unknown = false
 	switch {
 	case err != nil:
-		return h.fail(ctx, "write", err)
+		err = h.fail(ctx, "write", err)
+		h.unknown = errs.ClassOf(err) == errs.Transient // otherwise etcd has refused it
+		return err
 	case resp.Succeeded:
 		return nil
 	case resp.Responses[0].GetResponseRange().Count == 0:

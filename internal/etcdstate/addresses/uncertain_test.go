@@ -2,7 +2,9 @@ package addresses
 
 import (
 	"context"
+	"crypto/rand"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,7 +79,7 @@ func TestACallWhoseAnswerWasLostHasNoSecondEffect(t *testing.T) {
 				require.NoError(t, tt.before(other, uid))
 			}
 			var lost atomic.Bool
-			p := newLossyProcess(t, endpoint, func() bool {
+			p := newLossyProcess(t, endpoint, hooks{lose: func() bool {
 				if !lost.CompareAndSwap(false, true) {
 					return false
 				}
@@ -89,7 +91,7 @@ func TestACallWhoseAnswerWasLostHasNoSecondEffect(t *testing.T) {
 					t.Error(err)
 				}
 				return true
-			})
+			}})
 			err := tt.call(t.Context(), p, uid)
 			require.Error(t, err)
 			require.Equal(t, errs.Transient, errs.ClassOf(err))
@@ -105,13 +107,42 @@ func TestACallWhoseAnswerWasLostHasNoSecondEffect(t *testing.T) {
 	}
 }
 
-// newLossyProcess is newProcess that loses the responses to writes of addresses when lose
-// says so, after etcd has done them.
-func newLossyProcess(t *testing.T, endpoint string, lose func() bool) process {
+// etcd is full between the lock and the write.
+func TestAWriteThatEtcdRefusesIsNotTakenForALostAnswer(t *testing.T) {
+	cluster := devstacktest.StartEtcdCluster(t, 1, devstacktest.ClusterOptions{QuotaBytes: 8 << 20})
+	endpoint := cluster.Endpoints()[0]
+	other := newProcess(t, endpoint, none)
+	uid := other.settle(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	p := newLossyProcess(t, endpoint, hooks{before: func() {
+		filling := strings.Repeat("x", 1<<20)
+		for range 100 {
+			if _, err := other.store.Client().Put(context.Background(), "filling/"+rand.Text(), filling); err != nil {
+				return
+			}
+		}
+	}})
+	_, err := p.one(t.Context(), uid, "s1/eth/0")
+	require.ErrorIs(t, err, errs.ErrNoSpace)
+	require.Equal(t, errs.Operator, errs.ClassOf(err))
+	require.ErrorContains(t, err, "disarm the alarm")
+}
+
+// hooks are what happens at a write of addresses: before it, and whether its response is lost.
+type hooks struct {
+	before func()
+	lose   func() bool
+}
+
+// newLossyProcess is newProcess that lets hooks happen at writes of addresses. A response is
+// lost after etcd has done what was asked.
+func newLossyProcess(t *testing.T, endpoint string, at hooks) process {
 	t.Helper()
 	intercept := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if at.before != nil && writesAddresses(req) {
+			at.before()
+		}
 		err := invoke(ctx, method, req, reply, cc, opts...)
-		if err == nil && writesAddresses(req) && lose() {
+		if err == nil && at.lose != nil && writesAddresses(req) && at.lose() {
 			return status.Error(codes.Unavailable, "the response was lost")
 		}
 		return err
