@@ -173,19 +173,20 @@ type summaryPort struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
+// summarize cuts a record to what lists show. What is not as burrow writes it, and can be
+// read all the same, is given as it is.
 func summarize(kv *mvccpb.KeyValue) ([]byte, error) {
 	var s summary
-	if err := json.Unmarshal(kv.Value, &s); err != nil {
-		_, err := decodeRecord(kv) // its words
-		return nil, err
-	}
-	s.Metadata.ResourceVersion = kv.ModRevision
-	if s.Kind == manifest.KindServer {
-		var spec summarySpec
-		if err := json.Unmarshal(s.Spec, &spec); err != nil {
-			_, err := decodeRecord(kv)
+	if json.Unmarshal(kv.Value, &s) != nil {
+		rec, err := decodeRecord(kv)
+		if err != nil {
 			return nil, err
 		}
+		return json.Marshal(rec)
+	}
+	s.Metadata.ResourceVersion = kv.ModRevision
+	var spec summarySpec
+	if s.Kind == manifest.KindServer && json.Unmarshal(s.Spec, &spec) == nil {
 		s.Spec, _ = json.Marshal(spec)
 	}
 	return json.Marshal(s)
