@@ -74,6 +74,8 @@ func newTerminal(t *testing.T) *terminal {
 		}
 	})
 	t.Cleanup(func() {
+		// A prompt that was interrupted still reads, and would keep the slave open.
+		_, _ = master.WriteString("\n")
 		_ = slave.Close()
 		_ = master.Close()
 		reading.Wait()
