@@ -15,4 +15,4 @@ PATH=$plugins:$PATH protoc \
 	--proto_path=internal/gateway/gatewaypb \
 	--go_out=internal/gateway/gatewaypb --go_opt=paths=source_relative \
 	--go-grpc_out=internal/gateway/gatewaypb --go-grpc_opt=paths=source_relative \
-	gateway.proto health.proto
+	gateway.proto health.proto secrets.proto addresses.proto

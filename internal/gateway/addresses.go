@@ -15,28 +15,34 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
+// addressPools answers the Addresses service.
+type addressPools struct {
+	gatewaypb.UnimplementedAddressesServer
+	deps Deps
+}
+
 // ListAddresses implements the service.
-func (s *Server) ListAddresses(req *gatewaypb.ListAddressesRequest, stream grpc.ServerStreamingServer[gatewaypb.AddressEvent]) error {
-	if s.deps.Addresses == nil {
+func (a addressPools) ListAddresses(req *gatewaypb.ListAddressesRequest, stream grpc.ServerStreamingServer[gatewaypb.AddressEvent]) error {
+	if a.deps.Addresses == nil {
 		return absent("address pools")
 	}
 	ctx := stream.Context()
-	rec, err := s.record(ctx, manifest.KindNetwork, req.GetNetwork())
+	rec, err := record(ctx, a.deps.Records, manifest.KindNetwork, req.GetNetwork())
 	if err != nil {
 		return err
 	}
-	usage, err := s.deps.Addresses.Usage(ctx, rec.Metadata.UID)
+	usage, err := a.deps.Addresses.Usage(ctx, rec.Metadata.UID)
 	if err != nil {
 		return err
 	}
 	if err := stream.Send(&gatewaypb.AddressEvent{Usage: encodeUsage(usage)}); err != nil {
 		return err
 	}
-	names, err := s.serverNames(ctx)
+	names, err := serverNamesIn(ctx, a.deps.Records)
 	if err != nil {
 		return err
 	}
-	return s.deps.Addresses.EachAddress(ctx, rec.Metadata.UID, func(h addrspace.Holding) error {
+	return a.deps.Addresses.EachAddress(ctx, rec.Metadata.UID, func(h addrspace.Holding) error {
 		owner := h.Owner
 		if h.State != addrspace.StateReserved {
 			owner = names.of(h.Owner)
@@ -60,9 +66,9 @@ func encodeUsage(u addrspace.Usage) *gatewaypb.AddressUsage {
 }
 
 // ReserveAddresses implements the service.
-func (s *Server) ReserveAddresses(ctx context.Context, req *gatewaypb.ReserveAddressesRequest) (*gatewaypb.ReserveAddressesResponse, error) {
-	err := s.changeReserved(ctx, "reserve", req, func(uid string, r netipx.IPRange) error {
-		return s.deps.Addresses.Reserve(ctx, uid, r, addrspace.Reservation{By: req.GetBy(), Comment: req.GetComment()})
+func (a addressPools) ReserveAddresses(ctx context.Context, req *gatewaypb.ReserveAddressesRequest) (*gatewaypb.ReserveAddressesResponse, error) {
+	err := a.changeReserved(ctx, "reserve", req, func(uid string, r netipx.IPRange) error {
+		return a.deps.Addresses.Reserve(ctx, uid, r, addrspace.Reservation{By: req.GetBy(), Comment: req.GetComment()})
 	})
 	if err != nil {
 		return nil, err
@@ -71,9 +77,9 @@ func (s *Server) ReserveAddresses(ctx context.Context, req *gatewaypb.ReserveAdd
 }
 
 // UnreserveAddresses implements the service.
-func (s *Server) UnreserveAddresses(ctx context.Context, req *gatewaypb.UnreserveAddressesRequest) (*gatewaypb.UnreserveAddressesResponse, error) {
-	err := s.changeReserved(ctx, "unreserve", req, func(uid string, r netipx.IPRange) error {
-		return s.deps.Addresses.Unreserve(ctx, uid, r)
+func (a addressPools) UnreserveAddresses(ctx context.Context, req *gatewaypb.UnreserveAddressesRequest) (*gatewaypb.UnreserveAddressesResponse, error) {
+	err := a.changeReserved(ctx, "unreserve", req, func(uid string, r netipx.IPRange) error {
+		return a.deps.Addresses.Unreserve(ctx, uid, r)
 	})
 	if err != nil {
 		return nil, err
@@ -88,11 +94,11 @@ type rangeRequest interface {
 	GetLast() string
 }
 
-func (s *Server) changeReserved(ctx context.Context, action string, req rangeRequest, change func(uid string, r netipx.IPRange) error) error {
-	if s.deps.Addresses == nil {
+func (a addressPools) changeReserved(ctx context.Context, action string, req rangeRequest, change func(uid string, r netipx.IPRange) error) error {
+	if a.deps.Addresses == nil {
 		return absent("address pools")
 	}
-	rec, err := s.record(ctx, manifest.KindNetwork, req.GetNetwork())
+	rec, err := record(ctx, a.deps.Records, manifest.KindNetwork, req.GetNetwork())
 	if err != nil {
 		return err
 	}
@@ -103,11 +109,11 @@ func (s *Server) changeReserved(ctx context.Context, action string, req rangeReq
 	if errors.Join(err1, err2) != nil || !r.IsValid() {
 		return errs.NewPermanent(ref, action, errs.Reason("%w: %q to %q are no addresses in order", errs.ErrInvalid, req.GetFirst(), req.GetLast()), "")
 	}
-	return s.explainRange(ctx, rec, action, r, change(rec.Metadata.UID, r))
+	return a.explainRange(ctx, rec, action, r, change(rec.Metadata.UID, r))
 }
 
 // explainRange puts what an address pool refuses into the words of who asked.
-func (s *Server) explainRange(ctx context.Context, rec manifest.Record, action string, r netipx.IPRange, err error) error {
+func (a addressPools) explainRange(ctx context.Context, rec manifest.Record, action string, r netipx.IPRange, err error) error {
 	ref := manifest.Ref(rec.Kind, rec.Metadata.Name)
 	action += " " + rangeText(r)
 	var taken *addrspace.TakenError
@@ -115,7 +121,7 @@ func (s *Server) explainRange(ctx context.Context, rec manifest.Record, action s
 	var refused *addrspace.RefusedError
 	switch {
 	case errors.As(err, &taken):
-		names, listErr := s.serverNames(ctx)
+		names, listErr := serverNamesIn(ctx, a.deps.Records)
 		if listErr != nil {
 			return listErr
 		}
@@ -156,11 +162,12 @@ func subnetsOf(rec manifest.Record) string {
 // serverNames are servers by uid.
 type serverNames map[string]string
 
-func (s *Server) serverNames(ctx context.Context) (serverNames, error) {
+func serverNamesIn(ctx context.Context, records Records) (serverNames, error) {
 	names := serverNames{}
-	err := s.deps.Records.Each(ctx, manifest.KindServer, func(rec manifest.Record) error {
+	err := records.EachSummary(ctx, manifest.KindServer, func(encoded []byte) error {
+		rec, err := decodeRecord(&gatewaypb.Record{Json: encoded})
 		names[rec.Metadata.UID] = manifest.Ref(rec.Kind, rec.Metadata.Name)
-		return nil
+		return err
 	})
 	return names, err
 }

@@ -22,7 +22,7 @@ func (s *Server) Agent(stream tunnel) error {
 	if err != nil {
 		return err
 	}
-	rec, err := s.record(stream.Context(), manifest.KindServer, head.GetServer())
+	rec, err := record(stream.Context(), s.deps.Records, manifest.KindServer, head.GetServer())
 	if err != nil {
 		return err
 	}

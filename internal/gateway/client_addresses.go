@@ -33,7 +33,7 @@ type Address struct {
 func (c *Client) ListAddresses(ctx context.Context, network string, totals func([]SubnetUsage) error, each func(Address) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.rpc.ListAddresses(ctx, &gatewaypb.ListAddressesRequest{Network: network})
+	stream, err := gatewaypb.NewAddressesClient(c.conn).ListAddresses(ctx, &gatewaypb.ListAddressesRequest{Network: network})
 	if err != nil {
 		return c.failed(err, "list addresses")
 	}
@@ -78,7 +78,7 @@ func decodeUsage(u *gatewaypb.AddressUsage) []SubnetUsage {
 func (c *Client) ReserveAddresses(ctx context.Context, network string, r netipx.IPRange, comment, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := c.rpc.ReserveAddresses(ctx, &gatewaypb.ReserveAddressesRequest{
+	_, err := gatewaypb.NewAddressesClient(c.conn).ReserveAddresses(ctx, &gatewaypb.ReserveAddressesRequest{
 		Network: network, First: r.From().String(), Last: r.To().String(), Comment: comment, By: by,
 	})
 	return c.failed(err, "reserve addresses")
@@ -88,7 +88,7 @@ func (c *Client) ReserveAddresses(ctx context.Context, network string, r netipx.
 func (c *Client) UnreserveAddresses(ctx context.Context, network string, r netipx.IPRange) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := c.rpc.UnreserveAddresses(ctx, &gatewaypb.UnreserveAddressesRequest{
+	_, err := gatewaypb.NewAddressesClient(c.conn).UnreserveAddresses(ctx, &gatewaypb.UnreserveAddressesRequest{
 		Network: network, First: r.From().String(), Last: r.To().String(),
 	})
 	return c.failed(err, "unreserve addresses")

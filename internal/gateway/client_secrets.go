@@ -15,7 +15,7 @@ import (
 func (c *Client) SetSecret(ctx context.Context, name string, value []byte, by string) (created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	resp, err := c.rpc.SetSecret(ctx, &gatewaypb.SetSecretRequest{Name: name, Value: value, By: by})
+	resp, err := gatewaypb.NewSecretsClient(c.conn).SetSecret(ctx, &gatewaypb.SetSecretRequest{Name: name, Value: value, By: by})
 	if err != nil {
 		return false, c.failed(err, "set a secret")
 	}
@@ -26,7 +26,7 @@ func (c *Client) SetSecret(ctx context.Context, name string, value []byte, by st
 func (c *Client) ListSecrets(ctx context.Context) ([]manifest.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	stream, err := c.rpc.ListSecrets(ctx, &gatewaypb.ListSecretsRequest{})
+	stream, err := gatewaypb.NewSecretsClient(c.conn).ListSecrets(ctx, &gatewaypb.ListSecretsRequest{})
 	if err != nil {
 		return nil, c.failed(err, "list secrets")
 	}
@@ -51,14 +51,14 @@ func (c *Client) ListSecrets(ctx context.Context) ([]manifest.Secret, error) {
 func (c *Client) RemoveSecret(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := c.rpc.RemoveSecret(ctx, &gatewaypb.RemoveSecretRequest{Name: name})
+	_, err := gatewaypb.NewSecretsClient(c.conn).RemoveSecret(ctx, &gatewaypb.RemoveSecretRequest{Name: name})
 	return c.failed(err, "remove a secret")
 }
 
 // RotateKey changes the master key and calls say for each step. It may take as long as
 // there are secrets; ending ctx interrupts it, and the next one goes on from there.
 func (c *Client) RotateKey(ctx context.Context, r keyring.Rotation, say func(keyring.Step)) error {
-	stream, err := c.rpc.RotateKey(ctx, &gatewaypb.RotateKeyRequest{By: r.By, Without: r.Without})
+	stream, err := gatewaypb.NewSecretsClient(c.conn).RotateKey(ctx, &gatewaypb.RotateKeyRequest{By: r.By, Without: r.Without})
 	if err != nil {
 		return c.failed(err, "rotate the master key")
 	}

@@ -41,7 +41,7 @@ func (s *Server) Dial(stream tunnel) error {
 
 // server gives the record of a server that is on this host.
 func (s *Server) server(ctx context.Context, name string) (manifest.Record, error) {
-	rec, err := s.record(ctx, manifest.KindServer, name)
+	rec, err := record(ctx, s.deps.Records, manifest.KindServer, name)
 	if err != nil {
 		return rec, err
 	}

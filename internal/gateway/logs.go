@@ -18,7 +18,7 @@ func (s *Server) Logs(req *gatewaypb.LogsRequest, stream grpc.ServerStreamingSer
 		return absent("run logs")
 	}
 	ctx := stream.Context()
-	rec, err := s.record(ctx, manifest.KindServer, req.GetServer())
+	rec, err := record(ctx, s.deps.Records, manifest.KindServer, req.GetServer())
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // GetRecord implements the service.
 func (s *Server) GetRecord(ctx context.Context, req *gatewaypb.GetRecordRequest) (*gatewaypb.Record, error) {
-	rec, err := s.record(ctx, manifest.Kind(req.GetKind()), req.GetName())
+	rec, err := record(ctx, s.deps.Records, manifest.Kind(req.GetKind()), req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -23,8 +23,8 @@ func (s *Server) GetRecord(ctx context.Context, req *gatewaypb.GetRecordRequest)
 }
 
 // record reads one record; that there is none is said in the words of who asked for it.
-func (s *Server) record(ctx context.Context, kind manifest.Kind, name string) (manifest.Record, error) {
-	rec, err := s.deps.Records.Get(ctx, kind, name)
+func record(ctx context.Context, from Records, kind manifest.Kind, name string) (manifest.Record, error) {
+	rec, err := from.Get(ctx, kind, name)
 	if errors.Is(err, errs.ErrNotFound) {
 		return rec, errs.NewPermanent(manifest.Ref(kind, name), "look up", errs.ErrNotFound, "`burrow get "+kind.Word()+"` lists what there is")
 	}

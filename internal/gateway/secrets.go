@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -16,8 +17,15 @@ import (
 // usersNamed is how many users of a secret an error names.
 const usersNamed = 5
 
+// secrets answers the Secrets service.
+type secrets struct {
+	gatewaypb.UnimplementedSecretsServer
+	deps Deps
+	log  *slog.Logger
+}
+
 // SetSecret implements the service.
-func (s *Server) SetSecret(ctx context.Context, req *gatewaypb.SetSecretRequest) (*gatewaypb.SetSecretResponse, error) {
+func (s secrets) SetSecret(ctx context.Context, req *gatewaypb.SetSecretRequest) (*gatewaypb.SetSecretResponse, error) {
 	if s.deps.Secrets == nil {
 		return nil, absent("secrets")
 	}
@@ -30,7 +38,7 @@ func (s *Server) SetSecret(ctx context.Context, req *gatewaypb.SetSecretRequest)
 }
 
 // ListSecrets implements the service.
-func (s *Server) ListSecrets(_ *gatewaypb.ListSecretsRequest, stream grpc.ServerStreamingServer[gatewaypb.SecretInfo]) error {
+func (s secrets) ListSecrets(_ *gatewaypb.ListSecretsRequest, stream grpc.ServerStreamingServer[gatewaypb.SecretInfo]) error {
 	if s.deps.Secrets == nil {
 		return absent("secrets")
 	}
@@ -50,7 +58,7 @@ func (s *Server) ListSecrets(_ *gatewaypb.ListSecretsRequest, stream grpc.Server
 
 // RemoveSecret implements the service. A server that is declared at the same moment may
 // still come to name a secret that is gone: its seed then says what to set.
-func (s *Server) RemoveSecret(ctx context.Context, req *gatewaypb.RemoveSecretRequest) (*gatewaypb.RemoveSecretResponse, error) {
+func (s secrets) RemoveSecret(ctx context.Context, req *gatewaypb.RemoveSecretRequest) (*gatewaypb.RemoveSecretResponse, error) {
 	if s.deps.Secrets == nil {
 		return nil, absent("secrets")
 	}
@@ -75,7 +83,7 @@ func (s *Server) RemoveSecret(ctx context.Context, req *gatewaypb.RemoveSecretRe
 }
 
 // usersOf lists the records that refer to a secret.
-func (s *Server) usersOf(ctx context.Context, name string) ([]string, error) {
+func (s secrets) usersOf(ctx context.Context, name string) ([]string, error) {
 	var users []string
 	err := s.deps.Records.Each(ctx, manifest.KindServer, func(rec manifest.Record) error {
 		var spec struct {
@@ -95,7 +103,7 @@ func (s *Server) usersOf(ctx context.Context, name string) ([]string, error) {
 }
 
 // RotateKey implements the service.
-func (s *Server) RotateKey(req *gatewaypb.RotateKeyRequest, stream grpc.ServerStreamingServer[gatewaypb.RotateKeyEvent]) error {
+func (s secrets) RotateKey(req *gatewaypb.RotateKeyRequest, stream grpc.ServerStreamingServer[gatewaypb.RotateKeyEvent]) error {
 	if s.deps.Secrets == nil {
 		return absent("secrets")
 	}

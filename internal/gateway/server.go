@@ -85,6 +85,8 @@ func (s *Server) grpcServer(tls credentials.TransportCredentials) *grpc.Server {
 		grpc.ChainStreamInterceptor(s.aroundStream),
 	)
 	gatewaypb.RegisterGatewayServer(server, s)
+	gatewaypb.RegisterSecretsServer(server, secrets{deps: s.deps, log: s.log})
+	gatewaypb.RegisterAddressesServer(server, addressPools{deps: s.deps})
 	gatewaypb.RegisterHealthServer(server, health{deps: s.deps})
 	return server
 }

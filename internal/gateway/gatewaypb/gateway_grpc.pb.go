@@ -19,24 +19,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Gateway_Info_FullMethodName               = "/burrow.gateway.v1.Gateway/Info"
-	Gateway_GetRecord_FullMethodName          = "/burrow.gateway.v1.Gateway/GetRecord"
-	Gateway_ListRecords_FullMethodName        = "/burrow.gateway.v1.Gateway/ListRecords"
-	Gateway_ListSummaries_FullMethodName      = "/burrow.gateway.v1.Gateway/ListSummaries"
-	Gateway_WatchRecords_FullMethodName       = "/burrow.gateway.v1.Gateway/WatchRecords"
-	Gateway_HasBundle_FullMethodName          = "/burrow.gateway.v1.Gateway/HasBundle"
-	Gateway_UploadBundle_FullMethodName       = "/burrow.gateway.v1.Gateway/UploadBundle"
-	Gateway_Logs_FullMethodName               = "/burrow.gateway.v1.Gateway/Logs"
-	Gateway_Console_FullMethodName            = "/burrow.gateway.v1.Gateway/Console"
-	Gateway_Dial_FullMethodName               = "/burrow.gateway.v1.Gateway/Dial"
-	Gateway_Agent_FullMethodName              = "/burrow.gateway.v1.Gateway/Agent"
-	Gateway_SetSecret_FullMethodName          = "/burrow.gateway.v1.Gateway/SetSecret"
-	Gateway_ListSecrets_FullMethodName        = "/burrow.gateway.v1.Gateway/ListSecrets"
-	Gateway_RemoveSecret_FullMethodName       = "/burrow.gateway.v1.Gateway/RemoveSecret"
-	Gateway_RotateKey_FullMethodName          = "/burrow.gateway.v1.Gateway/RotateKey"
-	Gateway_ListAddresses_FullMethodName      = "/burrow.gateway.v1.Gateway/ListAddresses"
-	Gateway_ReserveAddresses_FullMethodName   = "/burrow.gateway.v1.Gateway/ReserveAddresses"
-	Gateway_UnreserveAddresses_FullMethodName = "/burrow.gateway.v1.Gateway/UnreserveAddresses"
+	Gateway_Info_FullMethodName          = "/burrow.gateway.v1.Gateway/Info"
+	Gateway_GetRecord_FullMethodName     = "/burrow.gateway.v1.Gateway/GetRecord"
+	Gateway_ListRecords_FullMethodName   = "/burrow.gateway.v1.Gateway/ListRecords"
+	Gateway_ListSummaries_FullMethodName = "/burrow.gateway.v1.Gateway/ListSummaries"
+	Gateway_WatchRecords_FullMethodName  = "/burrow.gateway.v1.Gateway/WatchRecords"
+	Gateway_HasBundle_FullMethodName     = "/burrow.gateway.v1.Gateway/HasBundle"
+	Gateway_UploadBundle_FullMethodName  = "/burrow.gateway.v1.Gateway/UploadBundle"
+	Gateway_Logs_FullMethodName          = "/burrow.gateway.v1.Gateway/Logs"
+	Gateway_Console_FullMethodName       = "/burrow.gateway.v1.Gateway/Console"
+	Gateway_Dial_FullMethodName          = "/burrow.gateway.v1.Gateway/Dial"
+	Gateway_Agent_FullMethodName         = "/burrow.gateway.v1.Gateway/Agent"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -72,20 +65,6 @@ type GatewayClient interface {
 	Dial(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error)
 	// Agent speaks the ssh-agent protocol with the server's management key in it.
 	Agent(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error)
-	// SetSecret stores a secret, encrypted. No call gives one back.
-	SetSecret(ctx context.Context, in *SetSecretRequest, opts ...grpc.CallOption) (*SetSecretResponse, error)
-	// ListSecrets gives the names of the secrets that people set, and what is known of them.
-	ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SecretInfo], error)
-	// RemoveSecret deletes a secret, unless a record refers to it.
-	RemoveSecret(ctx context.Context, in *RemoveSecretRequest, opts ...grpc.CallOption) (*RemoveSecretResponse, error)
-	// RotateKey changes the master key and encrypts all secrets again; it says how far it is.
-	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RotateKeyEvent], error)
-	// ListAddresses gives the totals of a network, then its addresses in order.
-	ListAddresses(ctx context.Context, in *ListAddressesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AddressEvent], error)
-	// ReserveAddresses keeps addresses from being given out.
-	ReserveAddresses(ctx context.Context, in *ReserveAddressesRequest, opts ...grpc.CallOption) (*ReserveAddressesResponse, error)
-	// UnreserveAddresses lets them be given out again.
-	UnreserveAddresses(ctx context.Context, in *UnreserveAddressesRequest, opts ...grpc.CallOption) (*UnreserveAddressesResponse, error)
 }
 
 type gatewayClient struct {
@@ -254,103 +233,6 @@ func (c *gatewayClient) Agent(ctx context.Context, opts ...grpc.CallOption) (grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_AgentClient = grpc.BidiStreamingClient[TunnelRequest, TunnelResponse]
 
-func (c *gatewayClient) SetSecret(ctx context.Context, in *SetSecretRequest, opts ...grpc.CallOption) (*SetSecretResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SetSecretResponse)
-	err := c.cc.Invoke(ctx, Gateway_SetSecret_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gatewayClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SecretInfo], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[8], Gateway_ListSecrets_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ListSecretsRequest, SecretInfo]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Gateway_ListSecretsClient = grpc.ServerStreamingClient[SecretInfo]
-
-func (c *gatewayClient) RemoveSecret(ctx context.Context, in *RemoveSecretRequest, opts ...grpc.CallOption) (*RemoveSecretResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RemoveSecretResponse)
-	err := c.cc.Invoke(ctx, Gateway_RemoveSecret_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gatewayClient) RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RotateKeyEvent], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[9], Gateway_RotateKey_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[RotateKeyRequest, RotateKeyEvent]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Gateway_RotateKeyClient = grpc.ServerStreamingClient[RotateKeyEvent]
-
-func (c *gatewayClient) ListAddresses(ctx context.Context, in *ListAddressesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AddressEvent], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[10], Gateway_ListAddresses_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ListAddressesRequest, AddressEvent]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Gateway_ListAddressesClient = grpc.ServerStreamingClient[AddressEvent]
-
-func (c *gatewayClient) ReserveAddresses(ctx context.Context, in *ReserveAddressesRequest, opts ...grpc.CallOption) (*ReserveAddressesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReserveAddressesResponse)
-	err := c.cc.Invoke(ctx, Gateway_ReserveAddresses_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *gatewayClient) UnreserveAddresses(ctx context.Context, in *UnreserveAddressesRequest, opts ...grpc.CallOption) (*UnreserveAddressesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UnreserveAddressesResponse)
-	err := c.cc.Invoke(ctx, Gateway_UnreserveAddresses_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // GatewayServer is the server API for Gateway service.
 // All implementations must embed UnimplementedGatewayServer
 // for forward compatibility.
@@ -384,20 +266,6 @@ type GatewayServer interface {
 	Dial(grpc.BidiStreamingServer[TunnelRequest, TunnelResponse]) error
 	// Agent speaks the ssh-agent protocol with the server's management key in it.
 	Agent(grpc.BidiStreamingServer[TunnelRequest, TunnelResponse]) error
-	// SetSecret stores a secret, encrypted. No call gives one back.
-	SetSecret(context.Context, *SetSecretRequest) (*SetSecretResponse, error)
-	// ListSecrets gives the names of the secrets that people set, and what is known of them.
-	ListSecrets(*ListSecretsRequest, grpc.ServerStreamingServer[SecretInfo]) error
-	// RemoveSecret deletes a secret, unless a record refers to it.
-	RemoveSecret(context.Context, *RemoveSecretRequest) (*RemoveSecretResponse, error)
-	// RotateKey changes the master key and encrypts all secrets again; it says how far it is.
-	RotateKey(*RotateKeyRequest, grpc.ServerStreamingServer[RotateKeyEvent]) error
-	// ListAddresses gives the totals of a network, then its addresses in order.
-	ListAddresses(*ListAddressesRequest, grpc.ServerStreamingServer[AddressEvent]) error
-	// ReserveAddresses keeps addresses from being given out.
-	ReserveAddresses(context.Context, *ReserveAddressesRequest) (*ReserveAddressesResponse, error)
-	// UnreserveAddresses lets them be given out again.
-	UnreserveAddresses(context.Context, *UnreserveAddressesRequest) (*UnreserveAddressesResponse, error)
 	mustEmbedUnimplementedGatewayServer()
 }
 
@@ -440,27 +308,6 @@ func (UnimplementedGatewayServer) Dial(grpc.BidiStreamingServer[TunnelRequest, T
 }
 func (UnimplementedGatewayServer) Agent(grpc.BidiStreamingServer[TunnelRequest, TunnelResponse]) error {
 	return status.Errorf(codes.Unimplemented, "method Agent not implemented")
-}
-func (UnimplementedGatewayServer) SetSecret(context.Context, *SetSecretRequest) (*SetSecretResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method SetSecret not implemented")
-}
-func (UnimplementedGatewayServer) ListSecrets(*ListSecretsRequest, grpc.ServerStreamingServer[SecretInfo]) error {
-	return status.Errorf(codes.Unimplemented, "method ListSecrets not implemented")
-}
-func (UnimplementedGatewayServer) RemoveSecret(context.Context, *RemoveSecretRequest) (*RemoveSecretResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method RemoveSecret not implemented")
-}
-func (UnimplementedGatewayServer) RotateKey(*RotateKeyRequest, grpc.ServerStreamingServer[RotateKeyEvent]) error {
-	return status.Errorf(codes.Unimplemented, "method RotateKey not implemented")
-}
-func (UnimplementedGatewayServer) ListAddresses(*ListAddressesRequest, grpc.ServerStreamingServer[AddressEvent]) error {
-	return status.Errorf(codes.Unimplemented, "method ListAddresses not implemented")
-}
-func (UnimplementedGatewayServer) ReserveAddresses(context.Context, *ReserveAddressesRequest) (*ReserveAddressesResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method ReserveAddresses not implemented")
-}
-func (UnimplementedGatewayServer) UnreserveAddresses(context.Context, *UnreserveAddressesRequest) (*UnreserveAddressesResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method UnreserveAddresses not implemented")
 }
 func (UnimplementedGatewayServer) mustEmbedUnimplementedGatewayServer() {}
 func (UnimplementedGatewayServer) testEmbeddedByValue()                 {}
@@ -609,111 +456,6 @@ func _Gateway_Agent_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_AgentServer = grpc.BidiStreamingServer[TunnelRequest, TunnelResponse]
 
-func _Gateway_SetSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SetSecretRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GatewayServer).SetSecret(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Gateway_SetSecret_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GatewayServer).SetSecret(ctx, req.(*SetSecretRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Gateway_ListSecrets_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ListSecretsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(GatewayServer).ListSecrets(m, &grpc.GenericServerStream[ListSecretsRequest, SecretInfo]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Gateway_ListSecretsServer = grpc.ServerStreamingServer[SecretInfo]
-
-func _Gateway_RemoveSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RemoveSecretRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GatewayServer).RemoveSecret(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Gateway_RemoveSecret_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GatewayServer).RemoveSecret(ctx, req.(*RemoveSecretRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Gateway_RotateKey_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(RotateKeyRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(GatewayServer).RotateKey(m, &grpc.GenericServerStream[RotateKeyRequest, RotateKeyEvent]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Gateway_RotateKeyServer = grpc.ServerStreamingServer[RotateKeyEvent]
-
-func _Gateway_ListAddresses_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ListAddressesRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(GatewayServer).ListAddresses(m, &grpc.GenericServerStream[ListAddressesRequest, AddressEvent]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Gateway_ListAddressesServer = grpc.ServerStreamingServer[AddressEvent]
-
-func _Gateway_ReserveAddresses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReserveAddressesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GatewayServer).ReserveAddresses(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Gateway_ReserveAddresses_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GatewayServer).ReserveAddresses(ctx, req.(*ReserveAddressesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Gateway_UnreserveAddresses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UnreserveAddressesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GatewayServer).UnreserveAddresses(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Gateway_UnreserveAddresses_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GatewayServer).UnreserveAddresses(ctx, req.(*UnreserveAddressesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Gateway_ServiceDesc is the grpc.ServiceDesc for Gateway service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -732,22 +474,6 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "HasBundle",
 			Handler:    _Gateway_HasBundle_Handler,
-		},
-		{
-			MethodName: "SetSecret",
-			Handler:    _Gateway_SetSecret_Handler,
-		},
-		{
-			MethodName: "RemoveSecret",
-			Handler:    _Gateway_RemoveSecret_Handler,
-		},
-		{
-			MethodName: "ReserveAddresses",
-			Handler:    _Gateway_ReserveAddresses_Handler,
-		},
-		{
-			MethodName: "UnreserveAddresses",
-			Handler:    _Gateway_UnreserveAddresses_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -793,21 +519,6 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Gateway_Agent_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
-		},
-		{
-			StreamName:    "ListSecrets",
-			Handler:       _Gateway_ListSecrets_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "RotateKey",
-			Handler:       _Gateway_RotateKey_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "ListAddresses",
-			Handler:       _Gateway_ListAddresses_Handler,
-			ServerStreams: true,
 		},
 	},
 	Metadata: "gateway.proto",
