@@ -94,8 +94,10 @@ func secretValue(c *ucli.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _ := strings.CutSuffix(string(value), "\n")
-	text, _ = strings.CutSuffix(text, "\r")
+	text, ended := strings.CutSuffix(string(value), "\n")
+	if ended {
+		text = strings.TrimSuffix(text, "\r")
+	}
 	if text == "" {
 		return nil, errs.NewPermanent(object, "read its value", errs.Reason("%w: it is empty", errs.ErrInvalid), "write it to standard input, or name its file with --file")
 	}

@@ -111,6 +111,18 @@ func TestASecretThatIsTypedIsNotShown(t *testing.T) {
 	require.True(t, term.echoes(t))
 }
 
+func TestASecretFromStandardInputLosesOneNewlineAndNothingElse(t *testing.T) {
+	w := newWorld(t)
+	secrets := &heldSecrets{held: map[string]string{}}
+	w.deps.Secrets = secrets
+	w.start()
+	for input, want := range map[string]string{"a\n": "a", "a\r\n": "a", "a": "a", "a\n\n": "a\n", "a\r": "a\r", " a ": " a "} {
+		var out screenText
+		require.Equal(t, ExitOK, w.burrow(t.Context(), strings.NewReader(input), &out, &out, "secret", "set", "pw"), out.String())
+		require.Equal(t, want, secrets.held["pw"], "%q", input)
+	}
+}
+
 func TestAnInterruptedPromptLeavesTheTerminalAsItWas(t *testing.T) {
 	w := newWorld(t)
 	w.deps.Secrets = &heldSecrets{held: map[string]string{}}

@@ -159,7 +159,7 @@ func TestSecretsHaveASize(t *testing.T) {
 	_, err := users.Set(t.Context(), strings.Repeat("n", 128), bytes.Repeat([]byte{1}, manifest.MaxSecretBytes), by)
 	require.NoError(t, err)
 	_, err = users.Set(t.Context(), "x", bytes.Repeat([]byte{1}, manifest.MaxSecretBytes+1), "me")
-	require.ErrorContains(t, err, "at most 48128 are taken")
+	require.ErrorContains(t, err, "it is longer than 48128 bytes")
 	_, err = users.Set(t.Context(), "x", nil, "me")
 	require.ErrorContains(t, err, "it is empty")
 }

@@ -37,7 +37,7 @@ func (u UserSecrets) Set(ctx context.Context, name string, value []byte, by stri
 	case len(value) == 0:
 		return false, errs.NewPermanent("secret "+name, "set", fmt.Errorf("%w: it is empty", errs.ErrInvalid), "burrow secret rm "+name+" removes it")
 	case len(value) > manifest.MaxSecretBytes:
-		return false, errs.NewPermanent("secret "+name, "set", fmt.Errorf("%w: it has %d bytes, and at most %d are taken", errs.ErrInvalid, len(value), manifest.MaxSecretBytes),
+		return false, errs.NewPermanent("secret "+name, "set", fmt.Errorf("%w: it is longer than %d bytes", errs.ErrInvalid, manifest.MaxSecretBytes),
 			"keep what is larger elsewhere, and here the key to it")
 	}
 	resp, err := u.secrets.put(ctx, full, value, &note{At: time.Now().UTC().Truncate(time.Second), By: by[:min(len(by), setByMost)]}, nil)
