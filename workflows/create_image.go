@@ -84,7 +84,7 @@ func (c *imaging) place(ctx workflow.Context) error {
 
 func (c *imaging) unplace(ctx workflow.Context) error {
 	_, err := call[activities.Nothing](ctx, c.operation, onControl(quickTimeout), activities.PlaceRelease,
-		place.ReleaseIn{Host: c.host, UID: c.rec.Metadata.UID})
+		place.ReleaseIn{UID: c.rec.Metadata.UID})
 	return err
 }
 

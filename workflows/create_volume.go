@@ -29,7 +29,7 @@ func CreateVolume(ctx workflow.Context, in CreateVolumeIn) (manifest.Record, err
 		step{stepPlace, func(ctx workflow.Context) error {
 			op.add(stepPlace, func(ctx workflow.Context) error {
 				_, err := call[activities.Nothing](ctx, op, onControl(quickTimeout), activities.PlaceRelease,
-					place.ReleaseIn{Host: host, UID: rec.Metadata.UID})
+					place.ReleaseIn{UID: rec.Metadata.UID})
 				return err
 			})
 			out, err := call[place.Out](ctx, op, onControl(quickTimeout), activities.PlacePlace, place.In{

@@ -132,7 +132,7 @@ func (d *deletion) addresses(ctx workflow.Context) error {
 }
 
 func (d *deletion) release(ctx workflow.Context) error {
-	if err := d.onControl(ctx, activities.PlaceRelease, place.ReleaseIn{Host: d.rec.Status.Host, UID: d.server.UID}); err != nil {
+	if err := d.onControl(ctx, activities.PlaceRelease, place.ReleaseIn{UID: d.server.UID}); err != nil {
 		return err
 	}
 	names := attachedNames(d.spec)

@@ -26,7 +26,7 @@ func DeleteVolume(ctx workflow.Context, in DeleteIn) error {
 				return nil
 			}
 			_, err := call[activities.Nothing](ctx, r.operation, onControl(quickTimeout), activities.PlaceRelease,
-				place.ReleaseIn{Host: r.rec.Status.Host, UID: r.rec.Metadata.UID})
+				place.ReleaseIn{UID: r.rec.Metadata.UID})
 			return err
 		}},
 		step{stepFinish, r.finish},

@@ -69,7 +69,7 @@ func (p *provision) place(ctx workflow.Context) error {
 	}
 	p.saga.add(stepPlace, func(ctx workflow.Context) error {
 		_, err := call[activities.Nothing](ctx, p.operation, onControl(quickTimeout), activities.PlaceRelease,
-			place.ReleaseIn{Host: p.host, UID: p.server.UID})
+			place.ReleaseIn{UID: p.server.UID})
 		return err
 	})
 	p.detail(ctx, stepPlace, "%d vCPU, %d MiB, %d GiB", in.CPU, in.Memory, in.DiskGiB[""])

@@ -76,7 +76,7 @@ func (s *leftover) release(ctx workflow.Context) error {
 		return nil
 	}
 	_, err := call[activities.Nothing](ctx, s.operation, onControl(quickTimeout), activities.PlaceRelease,
-		place.ReleaseIn{Host: s.rec.Status.Host, UID: s.in.UID})
+		place.ReleaseIn{UID: s.in.UID})
 	return err
 }
 

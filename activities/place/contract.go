@@ -21,6 +21,5 @@ type Out struct {
 
 // ReleaseIn drops a reservation; none is success.
 type ReleaseIn struct {
-	Host string `json:"host"`
-	UID  string `json:"uid"`
+	UID string `json:"uid"`
 }
