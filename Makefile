@@ -49,8 +49,12 @@ test-short: build ## The tests that need no guest (seconds to a few minutes)
 	@scripts/test.sh -short
 
 .PHONY: test-faults
-test-faults: build ## The long forms of the tests that kill and cut off etcd (many minutes)
+test-faults: build ## Break things under every step of every operation (an hour and more)
 	@scripts/test-faults.sh
+
+.PHONY: guarantees
+guarantees: build ## Run the whole matrix of faults and write docs/guarantees.md
+	@scripts/test-faults.sh guarantees
 
 .PHONY: bench
 bench: test-packages build ## Measure what the README promises, as ratios in one run

@@ -36,6 +36,16 @@ func (s *site) crashDevstack(ctx context.Context, meanwhile func() error) error 
 	return errors.Join(meanwhile(), s.devstack.ready(ctx))
 }
 
+// crashLeader kills the leader of etcd's three members. The step meets two that have none.
+func (s *site) crashLeader(ctx context.Context, meanwhile func() error) error {
+	leader := s.cluster.Leader(ctx)
+	s.cluster.Kill(leader)
+	err := meanwhile()
+	s.cluster.Restart(leader)
+	s.cluster.AwaitHealthy(ctx)
+	return err
+}
+
 func (s *site) crashLibvirt(_ context.Context, meanwhile func() error) error {
 	err := killDaemons("libvirtd")
 	return errors.Join(err, meanwhile(), start("libvirtd", "-d"))

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"burrow.dev/burrow/internal/devstacktest"
 )
 
 var (
@@ -83,21 +85,49 @@ func TestEveryOperationEndsAsPromisedWhateverHappens(t *testing.T) {
 	all, open, err := recall(*resultsFlag, chosen)
 	require.NoError(t, err)
 	t.Logf("seed %s: %d of %d cells, %d of them earlier", seed(t), len(chosen), len(table()), len(all))
-	f := newField(newSite(t), *widthFlag)
 	began := time.Now()
-	for _, batch := range batches(open, *widthFlag) {
-		if budget > 0 && time.Since(began) > budget {
-			t.Logf("time is up: the rest is for another run")
-			break
-		}
-		out := f.playAndReport(batch)
-		require.NoError(t, remember(*resultsFlag, out))
-		all = append(all, out...)
-	}
+	inTime := func() bool { return budget == 0 || time.Since(began) < budget }
+	ordinary, onCluster := apart(open)
+	all = append(all, playAll(t, "one etcd", ordinary, inTime, newSite)...)
+	all = append(all, playAll(t, "three members of etcd", onCluster, inTime, func(t testing.TB) *site {
+		return newSiteOn(t, devstacktest.StartEtcdCluster(t, 3))
+	})...)
 	t.Logf("%d cells in %s\n%s", len(all), time.Since(began).Round(time.Second), matrix(all))
 	if *guaranteesFlag != "" {
 		require.NoError(t, writeFile(*guaranteesFlag, guarantees(all, seed(t))))
 	}
+}
+
+// apart takes the cells apart that need a cluster of etcd.
+func apart(cells []cell) (ordinary, onCluster []cell) {
+	for _, c := range cells {
+		if c.fault.cluster {
+			onCluster = append(onCluster, c)
+		} else {
+			ordinary = append(ordinary, c)
+		}
+	}
+	return ordinary, onCluster
+}
+
+// playAll plays cells on an installation of their own, as long as there is time.
+func playAll(t *testing.T, name string, cells []cell, inTime func() bool, on func(testing.TB) *site) (all []outcome) {
+	if len(cells) == 0 || !inTime() {
+		return nil
+	}
+	t.Run(name, func(t *testing.T) {
+		f := newField(on(t), *widthFlag)
+		for _, batch := range batches(cells, *widthFlag) {
+			if !inTime() {
+				t.Logf("time is up: %d of %d cells are for another run", len(cells)-len(all), len(cells))
+				return
+			}
+			out := f.playAndReport(batch)
+			require.NoError(t, remember(*resultsFlag, out))
+			all = append(all, out...)
+		}
+	})
+	return all
 }
 
 // slice is the part of the matrix that a seed chooses: its cells in an order of its own.

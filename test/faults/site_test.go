@@ -42,16 +42,20 @@ type site struct {
 	temporal client.Client
 	store    *etcdstate.Store
 	keys     *keyServer
+	cluster  *devstacktest.EtcdCluster // of three members; nil: the devstack's own etcd
 	seed     string
 	struck   sync.Mutex // one disaster at a time
 }
 
 // newSite brings an installation up; it is gone when the test ends.
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB) *site { return newSiteOn(t, nil) }
+
+// newSiteOn is newSite with the state in a cluster of its own.
+func newSiteOn(t testing.TB, cluster *devstacktest.EtcdCluster) *site {
 	t.Helper()
 	folder, err := installation.OpenFolder("/var/lib/burrow")
 	require.NoError(t, err)
-	s := &site{t: t, orders: orders(t.TempDir()), temp: t.TempDir(), seed: seed(t)}
+	s := &site{t: t, orders: orders(t.TempDir()), temp: t.TempDir(), seed: seed(t), cluster: cluster}
 	require.NoError(t, os.Chmod(s.temp, 0o1777))
 	allow := true
 	s.conf, err = installation.Configure(t.Context(), folder, installation.Settings{
@@ -60,6 +64,11 @@ func newSite(t testing.TB) *site {
 	require.NoError(t, err)
 	s.conf.Worker.Host.CacheDir = filepath.Join(string(folder), "cache")
 	s.conf.Worker.Keys.AllowHTTP = true
+	if cluster != nil {
+		prefix := s.conf.Worker.Etcd.Prefix
+		s.conf.Worker.Etcd = cluster.Config()
+		s.conf.Worker.Etcd.Prefix = prefix
+	}
 	text, err := json.Marshal(s.conf.Worker)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(folder.WorkerFile(), text, 0o600))

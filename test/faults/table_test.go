@@ -44,6 +44,8 @@ type fault struct {
 	shared bool
 	// alone: nothing else may run beside it.
 	alone bool
+	// cluster: the state is in an etcd of three members.
+	cluster bool
 	// keys is the path of the key server that the server's manifest names.
 	keys string
 }
@@ -64,6 +66,7 @@ var faults = []fault{
 	{name: "cancel before", words: "burrow cancel as the step begins", order: order{Deed: waitBefore, Times: 1}, act: cancelThere},
 	{name: "cancel after", words: "burrow cancel when the side effect has happened", order: order{Deed: waitAfter, Times: 1}, act: cancelThere},
 	{name: "Temporal and etcd killed", words: "both are killed (-9) under the step, and start again", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashDevstack), shared: true},
+	{name: "etcd leader killed", words: "of three members of etcd, the leader is killed (-9) under the step", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashLeader), shared: true, cluster: true},
 	{name: "libvirtd killed", words: "libvirtd is killed (-9) under the step, and starts again", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashLibvirt), shared: true},
 	{name: "Open vSwitch killed", words: "ovsdb-server and ovs-vswitchd are killed (-9) under the step, and start again with no flows", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashSwitch), shared: true},
 	{name: "disk full", words: "the pool's disk is full, and onFailure says rollback", order: order{Deed: waitBefore, Times: 1}, act: diskFull, shared: true, alone: true},
@@ -138,6 +141,8 @@ func appliesToWorld(op operation, at place, f fault) (end ending, ok bool) {
 	switch f.name {
 	case "Temporal and etcd killed":
 		return endsWell, true
+	case "etcd leader killed": // a provision and a delete write all there is
+		return endsWell, op.kind == manifest.KindServer && (op.builds || op.deletes)
 	case "libvirtd killed":
 		return endsWell, slices.Contains(usesLibvirt, at.activity)
 	case "Open vSwitch killed":
@@ -183,7 +188,7 @@ func table() []cell {
 			switch f.name {
 			case "kill before", "kill during", "kill after", "transient", "timeout", "heartbeat lost", "cancel before", "cancel after":
 				all = append(all, cell{op: broken, at: at, fault: f, end: endsFailed, broken: true})
-			case "Temporal and etcd killed", "libvirtd killed", "Open vSwitch killed":
+			case "Temporal and etcd killed", "etcd leader killed", "libvirtd killed", "Open vSwitch killed":
 				if _, ok := appliesToWorld(broken, at, f); ok {
 					all = append(all, cell{op: broken, at: at, fault: f, end: endsFailed, broken: true})
 				}
