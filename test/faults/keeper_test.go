@@ -105,16 +105,6 @@ func (k *keeper) stop() {
 	}
 }
 
-// kill ends the part for good, as a crash would, and waits.
-func (k *keeper) kill() {
-	k.mu.Lock()
-	k.wanted = false
-	process, ended := k.process, k.ended
-	k.mu.Unlock()
-	_ = process.Kill()
-	<-ended
-}
-
 // ready waits until the part answers.
 func (k *keeper) ready(ctx context.Context) error {
 	return until(ctx, k.part.Name+" ready", func() error { return k.part.Ready(ctx, k.pid()) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -112,9 +113,18 @@ func (s *site) finish(ctx context.Context, run client.WorkflowRun) (end error, e
 	return end, err
 }
 
+// describe asks Temporal how an operation stands.
+func (s *site) describe(ctx context.Context, run client.WorkflowRun) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	d, err := s.temporal.DescribeWorkflow(ctx, run.GetID(), run.GetRunID())
+	if err != nil {
+		return nil, err
+	}
+	return d.RawResponse, nil
+}
+
 // pending says what an operation that does not end waits for.
 func (s *site) pending(run client.WorkflowRun) string {
-	d, err := s.temporal.DescribeWorkflowExecution(context.Background(), run.GetID(), run.GetRunID())
+	d, err := s.describe(context.Background(), run)
 	if err != nil {
 		return err.Error()
 	}

@@ -232,7 +232,7 @@ func cancelThere(ctx context.Context, c *subject, at place, run client.WorkflowR
 	ctx, stop := context.WithTimeout(ctx, graceOfCancel)
 	defer stop()
 	_ = until(ctx, "the activity is cancelled", func() error {
-		d, err := c.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+		d, err := c.describe(ctx, run)
 		if err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ func thaw(ctx context.Context, c *subject, at place, run client.WorkflowRun) err
 		return err
 	}
 	err := until(ctx, "the lost heartbeat is noticed", func() error {
-		d, err := c.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+		d, err := c.describe(ctx, run)
 		if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (c *subject) held(ctx context.Context, run client.WorkflowRun) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+	d, err := c.describe(ctx, run)
 	if err != nil {
 		return err
 	}
