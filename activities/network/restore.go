@@ -113,7 +113,7 @@ func (a *Activities) restorePort(ctx context.Context, seen ovsx.Port) error {
 	return a.open(ctx, port, ovsx.Cookie(port.ExternalIDs[ovsx.KeyServer], port.ExternalIDs[ovsx.KeyNIC]), rules)
 }
 
-// restoreServers registers the names of this host's servers, and wires what has a device
+// restoreServers registers the names of this host's servers that are on, and wires what has a device
 // and is on no bridge (OVSDB was emptied under living guests).
 func (a *Activities) restoreServers(ctx context.Context) error {
 	servers, err := a.records.List(ctx, manifest.KindServer)
@@ -157,13 +157,28 @@ func (a *Activities) restoreOn(ctx context.Context, server activities.Server, ne
 	if err != nil || rec.Metadata.UID != server.UID || !wanted(rec.Status.Phase) {
 		return err
 	}
-	failed := []error{a.setNames(ctx, server, networkUID, rec.Status.Ports)}
-	for _, p := range rec.Status.Ports {
-		if p.NetworkUID == networkUID {
-			failed = append(failed, a.restoreWire(ctx, server, p))
-		}
+	ports := slices.DeleteFunc(slices.Clone(rec.Status.Ports), func(p manifest.Port) bool { return p.NetworkUID != networkUID })
+	runs, err := a.anyDevice(ports)
+	if err != nil || !runs {
+		return err // off, or going off: a stop takes its names away, a start gives them back
+	}
+	failed := []error{a.setNames(ctx, server, networkUID, ports)}
+	for _, p := range ports {
+		failed = append(failed, a.restoreWire(ctx, server, p))
 	}
 	return errors.Join(failed...)
+}
+
+// anyDevice tells whether one of the ports has its device, which is there as long as the
+// guest is on.
+func (a *Activities) anyDevice(ports []manifest.Port) (bool, error) {
+	for _, p := range ports {
+		index, err := a.stack.DeviceIndex(p.Device)
+		if err != nil || index != 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // wanted tells whether a server of that phase is to be on its networks whatever happens.

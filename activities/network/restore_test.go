@@ -144,6 +144,19 @@ func TestWhatAnOperationHasUnwiredIsNotWiredAgain(t *testing.T) {
 	}
 }
 
+func TestAServerThatIsOffGetsItsNamesWithItsNextStart(t *testing.T) {
+	s := newSite(t)
+	net := s.network(t, "db-net", isolated, "")
+	db := s.newGuest(t, "db", net, nil)
+	s.provision(t, db)
+	s.record(db, manifest.PhaseStopped)
+	sh(t, "ip link delete "+db.port().Device)
+	_, err := s.Unwire(t.Context(), network.UnwireIn{Server: db.server, Ports: db.ports})
+	require.NoError(t, err)
+	require.NoError(t, s.Restore(t.Context()))
+	require.NoFileExists(t, filepath.Join(s.runDir, net.Metadata.UID, "hosts", db.server.UID))
+}
+
 func TestANewWorkerAdoptsTheNameServerOfTheOld(t *testing.T) {
 	s := newSite(t)
 	net := s.network(t, "db-net", isolated, "")
