@@ -162,13 +162,14 @@ func names(cells []cell) string {
 // that a killed worker hits cells that expect it; the others with any.
 func batches(cells []cell, width int) [][]cell {
 	groups := map[string][]cell{}
-	var order []string
+	const others = "others"
+	order := []string{others} // the quick ones first
 	for _, c := range cells {
-		group := "others"
+		group := others
 		if c.fault.shared {
 			group = c.fault.name
 		}
-		if len(groups[group]) == 0 {
+		if len(groups[group]) == 0 && group != others {
 			order = append(order, group)
 		}
 		groups[group] = append(groups[group], c)
@@ -176,7 +177,7 @@ func batches(cells []cell, width int) [][]cell {
 	var all [][]cell
 	for _, name := range order {
 		group, beside := groups[name], width
-		if group[0].fault.alone {
+		if len(group) > 0 && group[0].fault.alone {
 			beside = 1
 		}
 		all = append(all, slices.Collect(slices.Chunk(group, beside))...)
