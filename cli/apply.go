@@ -14,12 +14,16 @@ func applyCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:      "apply",
 		Category:  categoryOperations,
-		Usage:     "build what manifests declare, and follow it",
+		Usage:     "build or change what manifests declare, and follow it",
 		ArgsUsage: "-f PATH ...",
 		Description: "Validates everything first; nothing is touched when anything is wrong. What stands already as\n" +
-			"declared is left alone. Exit codes: 0 ready or nothing to do, 2 invalid, 4 busy, 5 failed,\n" +
+			"declared is left alone; servers that differ are changed in the smallest steps, which --dry-run shows.\n" +
+			"What cannot be changed is refused by name. Exit codes: 0 ready or nothing to do, 2 invalid, 4 busy, 5 failed,\n" +
 			"6 held (waits for you), 130 stopped following (the operation goes on).",
-		Flags:  append(manifestFlags(), queueFlag(), detachFlag(), outputFlag("table", "json")),
+		Flags: append(manifestFlags(),
+			&ucli.BoolFlag{Name: "dry-run", Usage: "show what would be built and changed, and touch nothing"},
+			&ucli.BoolFlag{Name: "restart", Usage: "restart servers whose change needs it"},
+			queueFlag(), detachFlag(), outputFlag("table", "json")),
 		Action: apply,
 	}
 }
@@ -38,14 +42,15 @@ func apply(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := makePlan(set, known)
+	plan, err := makePlan(set, known, c.Bool("restart"))
 	if err != nil {
 		return err
 	}
 	defer plan.close()
-	for _, ref := range plan.unchanged {
-		fmt.Fprintf(c.App.Writer, "%s is as declared\n", ref)
+	if c.Bool("dry-run") {
+		return plan.show(c)
 	}
+	plan.print(c.App.Writer)
 	if len(plan.documents) == 0 {
 		return nil
 	}
@@ -67,7 +72,7 @@ func apply(c *ucli.Context) error {
 	}
 	plan.requestedBy(requestedBy())
 	target, err := start(c.Context, tc, "apply/"+uuid.NewString()[:8], plan.summary(), workflows.NameApplyDocuments,
-		workflows.ApplyIn{Documents: plan.documents, Queue: c.Bool("queue")})
+		workflows.ApplyIn{Documents: plan.documents, Queue: c.Bool("queue"), Restart: c.Bool("restart")})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,14 @@ type plan struct {
 	documents []workflows.Document
 	unchanged []string
 	bundles   []packed
+	restart   bool // servers may be restarted for a change
+	changes   []serverChange
+}
+
+// serverChange is what an apply does to a server that stands.
+type serverChange struct {
+	Ref     string            `json:"ref"`
+	Effects []manifest.Effect `json:"effects"`
 }
 
 // packed is a playbook's folder as an archive. Its temporary file has no name, so that
@@ -36,8 +44,8 @@ type packed struct {
 
 // makePlan compares documents with what stands. A document whose resource stands
 // differently is refused by name: changing what is built is an operation of its own.
-func makePlan(set *manifest.Set, known manifest.Known) (*plan, error) {
-	p := &plan{}
+func makePlan(set *manifest.Set, known manifest.Known, restart bool) (*plan, error) {
+	p := &plan{restart: restart}
 	levels, err := manifest.Order(set.Documents)
 	if err != nil {
 		return nil, err
@@ -72,7 +80,7 @@ func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Kno
 		w.Server = &workflows.ProvisionServerIn{Metadata: doc.Metadata, Spec: *doc.Server, Bundle: digest}
 		w.DependsOn = dependencies(doc)
 	}
-	stands, err := decide(&w, doc, known)
+	stands, err := p.decide(&w, doc, known)
 	if err != nil {
 		return err
 	}
@@ -213,6 +221,8 @@ func (p *plan) requestedBy(who string) {
 			d.Volume.RequestedBy = who
 		case d.Image != nil:
 			d.Image.RequestedBy = who
+		case d.Update != nil:
+			d.Update.RequestedBy = who
 		case d.Server != nil:
 			d.Server.RequestedBy = who
 		}
@@ -230,12 +240,15 @@ func (p *plan) summary() string {
 // decide compares a document with its resource. One that cannot become as declared is an
 // error that names the fields and the place in the file. What an operation is changing
 // just now is decided when that has ended.
-func decide(w *workflows.Document, doc *manifest.Document, known manifest.Known) (stands bool, err error) {
+func (p *plan) decide(w *workflows.Document, doc *manifest.Document, known manifest.Known) (stands bool, err error) {
 	rec, ok := known.Lookup(doc.Kind, doc.Metadata.Name)
 	if !ok || !rec.Status.Phase.Settled() {
 		return false, nil
 	}
-	stands, _, err = w.Decide(&rec)
+	stands, diff, err := w.Decide(&rec, p.restart)
+	if err == nil && !diff.Empty() {
+		p.changes = append(p.changes, serverChange{Ref: w.Ref, Effects: diff.Effects})
+	}
 	var own *errs.Error
 	if errors.As(err, &own) {
 		own.Object = fmt.Sprintf("%s:%d: %s", doc.File, doc.Line, doc.Ref())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +34,7 @@ func planOf(t *testing.T, text string, records ...manifest.Record) (*plan, error
 	known := manifest.NewSnapshot(records, []string{"ubuntu24.04"}, true)
 	set, problems := manifest.Check(t.Context(), []string{file}, manifest.Options{}, known)
 	require.NoError(t, problems.Err())
-	p, err := makePlan(set, known)
+	p, err := makePlan(set, known, false)
 	if p != nil {
 		t.Cleanup(p.close)
 	}
@@ -88,16 +89,31 @@ func TestWhatStandsAsDeclaredIsLeftAlone(t *testing.T) {
 	require.Equal(t, []string{"volume/data", "server/db"}, again.unchanged)
 }
 
-func TestAChangeOfWhatStandsIsRefusedWithItsFieldsAndLine(t *testing.T) {
+func TestAChangeThatCannotBeMadeIsRefusedWithItsFieldsAndLine(t *testing.T) {
 	first, err := planOf(t, planned)
 	require.NoError(t, err)
 	records := built(t, first)
-	records[1].Metadata.NodeName = "kvm2"
-	records[1].Metadata.Labels = nil
-	_, err = planOf(t, planned, records...)
+	records[1].Spec = bytes.Replace(records[1].Spec, []byte(`"mmImage":"ubuntu24.04"`), []byte(`"mmImage":"debian12"`), 1)
+	records[0].Metadata.NodeName = "kvm9" // its volume is there already
+	_, err = planOf(t, strings.Replace(planned, "labels: {role: db}", "nodeName: kvm9", 1), records...)
 	require.ErrorContains(t, err, "m.yaml:1: server/db")
-	require.ErrorContains(t, err, "metadata.labels, metadata.nodeName")
+	require.ErrorContains(t, err, "metadata.nodeName is kvm9")
+	require.ErrorContains(t, err, "spec.mmImage is ubuntu24.04, and the server was built from debian12")
+	require.ErrorContains(t, err, "burrow rebuild server db --image ubuntu24.04")
 	require.Equal(t, ExitInvalid, codeOf(err))
+}
+
+func TestAServerThatDiffersIsChangedAndTheDryRunSaysHow(t *testing.T) {
+	first, err := planOf(t, planned)
+	require.NoError(t, err)
+	p, err := planOf(t, strings.Replace(planned, "cpu: 2", "cpu: 4", 1), built(t, first)...)
+	require.NoError(t, err)
+	require.Len(t, p.documents, 1)
+	require.Equal(t, 4, p.documents[0].Update.Spec.CPU)
+	require.Nil(t, p.documents[0].Server)
+	var out bytes.Buffer
+	p.print(&out)
+	require.Equal(t, "volume/data is as declared\nserver/db: spec.cpu: 2 → 4; the guest sees it after a restart (now with --restart)\n", out.String())
 }
 
 func TestAFailedServerIsBuiltAgain(t *testing.T) {
@@ -120,7 +136,7 @@ func TestAnApplyNamesTheDocumentThatStandsDifferently(t *testing.T) {
 	known := manifest.NewSnapshot([]manifest.Record{rec}, nil, true)
 	set, problems := manifest.Load(t.Context(), []string{file}, manifest.Options{})
 	require.NoError(t, problems.Err())
-	_, err := makePlan(set, known)
+	_, err := makePlan(set, known, false)
 	var out bytes.Buffer
 	require.Equal(t, ExitInvalid, report(&out, err))
 	require.Contains(t, out.String(), "error: "+file+":2: network/office: apply: it stands, and differs in spec.")

@@ -28,8 +28,6 @@ type ServerChange struct {
 	AddDisks []Storage
 	// DropDisks are attached Volumes that are taken off; their data stays.
 	DropDisks []string
-	AddNICs   []NIC
-	DropNICs  []NIC
 	// Playbook: the playbook, its folder or its settings differ, so it runs again.
 	Playbook bool
 }
@@ -73,6 +71,16 @@ func (c ServerChange) Err(object string) error {
 		}
 	}
 	return errs.NewPermanent(object, "update", errs.Reason("%w: %s", errs.ErrInvalid, strings.Join(why, "; ")), strings.Join(instead, "; "))
+}
+
+// NeedsRestart refuses what is changed only while the guest is off, when it is not to be
+// (off: it is stopped, or may be restarted).
+func (c ServerChange) NeedsRestart(object string, off bool) error {
+	if off || len(c.DropDisks) == 0 {
+		return nil
+	}
+	return errs.NewPermanent(object, "update", errs.Reason("%w: volumes are detached only while the guest is off: %s", errs.ErrInvalid, strings.Join(c.DropDisks, ", ")),
+		"apply again with --restart, or stop the server first")
 }
 
 // Texts of effects that several fields have.
@@ -198,7 +206,7 @@ func (c *ServerChange) storage(rec Record, old, spec []Storage) {
 			continue
 		}
 		c.DropDisks = append(c.DropDisks, was.Name)
-		c.say(field, "is detached at once; umount it in the guest first. The volume and its data stay")
+		c.say(field, "is detached while the guest is off (with --restart, or when it is stopped). The volume and its data stay")
 	}
 	for _, want := range spec {
 		c.disk(rec, findStorage(old, want.Name), want)
@@ -231,24 +239,23 @@ func (c *ServerChange) disk(rec Record, was *Storage, want Storage) {
 	}
 }
 
+const nicInstead = "undo the edit, or delete the server and apply again"
+
 // nics compares NICs by their names.
 func (c *ServerChange) nics(old, spec []NIC) {
 	said := len(c.Effects) + len(c.Refused)
 	for _, was := range old {
 		if !slices.ContainsFunc(spec, func(n NIC) bool { return n.Name == was.Name }) {
-			c.DropNICs = append(c.DropNICs, was)
-			c.say("spec.networkInterface "+was.Name, "is unplugged at once, and its addresses are given back")
+			c.refuse("spec.networkInterface "+was.Name, "is gone, and NICs are not unplugged yet", nicInstead)
 		}
 	}
 	for _, want := range spec {
 		i := slices.IndexFunc(old, func(n NIC) bool { return n.Name == want.Name })
 		switch {
 		case i < 0:
-			c.AddNICs = append(c.AddNICs, want)
-			c.say("spec.networkInterface "+want.Name, "is plugged in at once; the guest configures it when it is rebuilt, or you do")
+			c.refuse("spec.networkInterface "+want.Name, "is new, and NICs are not plugged in yet", nicInstead)
 		case !reflect.DeepEqual(old[i], want):
-			c.refuse("spec.networkInterface "+want.Name, "differs, and a NIC is not changed in place",
-				"give it another name: then the old one is unplugged and a new one plugged in")
+			c.refuse("spec.networkInterface "+want.Name, "differs, and a NIC is not changed in place", nicInstead)
 		}
 	}
 	if len(c.Effects)+len(c.Refused) == said {

@@ -72,6 +72,7 @@ func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activit
 		activities.StateDetachVolumes: s.DetachVolumes,
 		activities.PlacePlace:         p.Place,
 		activities.PlaceRelease:       p.Release,
+		activities.PlaceResize:        p.Resize,
 		activities.KeysFetch:          k.Fetch,
 		activities.IPAMAllocate:       i.Allocate,
 		activities.IPAMRelease:        i.Release,

@@ -85,7 +85,7 @@ func (a *applying) one(ctx workflow.Context, doc Document) DocumentResult {
 		if result = a.waitTurn(ctx, doc.Ref); result.Error != "" {
 			return result
 		}
-		stands, err := anew(ctx, &doc)
+		stands, err := anew(ctx, &doc, a.in.Restart)
 		if err != nil {
 			result.Error = reason(err)
 		}
@@ -117,7 +117,7 @@ func (a *applying) waitTurn(ctx workflow.Context, ref string) DocumentResult {
 
 // anew looks at the resource of a document that had to wait, and decides again what there
 // is to do: nothing (stands), to build it, or to change it.
-func anew(ctx workflow.Context, doc *Document) (stands bool, err error) {
+func anew(ctx workflow.Context, doc *Document, restart bool) (stands bool, err error) {
 	kind, meta, _ := doc.declared()
 	actx := workflow.WithActivityOptions(ctx, onControl(quickTimeout).options("look at "+doc.Ref))
 	var out state.LookOut
@@ -129,7 +129,7 @@ func anew(ctx workflow.Context, doc *Document) (stands bool, err error) {
 	if out.Found {
 		rec = &out.Record
 	}
-	stands, _, err = doc.Decide(rec)
+	stands, _, err = doc.Decide(rec, restart)
 	return stands, err
 }
 
@@ -143,6 +143,8 @@ func startDocument(ctx workflow.Context, doc Document) workflow.ChildWorkflowFut
 		return workflow.ExecuteChildWorkflow(ctx, NameCreateVolume, *doc.Volume)
 	case doc.Image != nil:
 		return workflow.ExecuteChildWorkflow(ctx, NameCreateImage, *doc.Image)
+	case doc.Update != nil:
+		return workflow.ExecuteChildWorkflow(ctx, NameUpdateServer, *doc.Update)
 	default:
 		return workflow.ExecuteChildWorkflow(ctx, NameProvisionServer, *doc.Server)
 	}

@@ -23,6 +23,7 @@ const (
 	NameApplyDocuments  = "ApplyDocuments"
 	NameStartNext       = "StartNext"
 	NameConfigureServer = "ConfigureServer"
+	NameUpdateServer    = "UpdateServer"
 	NameRebuildServer   = "RebuildServer"
 	NameSweep           = "Sweep"
 	NameDrift           = "Drift"
@@ -155,6 +156,13 @@ type CreateImageIn struct {
 	RequestedBy string              `json:"requestedBy,omitempty"`
 }
 
+// UpdateServerIn declares what a server that stands is to become.
+type UpdateServerIn struct {
+	ProvisionServerIn
+	// Restart: what the guest sees only after a restart is brought about by one.
+	Restart bool `json:"restart,omitempty"`
+}
+
 // Document is one document of an apply: exactly one of the inputs is set.
 type Document struct {
 	Ref       string             `json:"ref"` // "server/db": also the child's workflow ID
@@ -163,6 +171,7 @@ type Document struct {
 	Volume    *CreateVolumeIn    `json:"volume,omitempty"`
 	Image     *CreateImageIn     `json:"image,omitempty"`
 	Server    *ProvisionServerIn `json:"server,omitempty"`
+	Update    *UpdateServerIn    `json:"update,omitempty"`
 }
 
 // ApplyIn is a set of documents, in dependency order.
@@ -172,6 +181,8 @@ type ApplyIn struct {
 	Width int `json:"width,omitempty"`
 	// Queue: a document whose resource is busy waits for its turn, instead of being refused.
 	Queue bool `json:"queue,omitempty"`
+	// Restart: servers that are changed are restarted where the change needs it.
+	Restart bool `json:"restart,omitempty"`
 }
 
 // ApplyOut says how each document ended, in order.

@@ -11,6 +11,8 @@ import (
 // declared is what the document says, whichever kind it is.
 func (d *Document) declared() (kind manifest.Kind, meta manifest.Metadata, spec any) {
 	switch {
+	case d.Update != nil:
+		return manifest.KindServer, d.Update.Metadata, d.Update.Spec
 	case d.Network != nil:
 		return manifest.KindNetwork, d.Network.Metadata, d.Network.Spec
 	case d.Volume != nil:
@@ -25,7 +27,10 @@ func (d *Document) declared() (kind manifest.Kind, meta manifest.Metadata, spec 
 // Decide compares the document with its resource's record (nil: there is none). stands:
 // it is as declared, and there is nothing to do. Otherwise the document builds it, or
 // changes it in the smallest steps. What cannot be changed is the error.
-func (d *Document) Decide(rec *manifest.Record) (stands bool, change manifest.ServerChange, err error) {
+func (d *Document) Decide(rec *manifest.Record, restart bool) (stands bool, change manifest.ServerChange, err error) {
+	if d.Update != nil { // decided before, and now anew
+		d.Server, d.Update = &d.Update.ProvisionServerIn, nil
+	}
 	if rec == nil || !rec.Status.Phase.Settled() && rec.Status.Phase != manifest.PhaseUpdating || rec.Status.Phase == manifest.PhaseFailed {
 		return false, change, nil
 	}
@@ -41,13 +46,11 @@ func (d *Document) Decide(rec *manifest.Record) (stands bool, change manifest.Se
 	if err != nil || change.Empty() {
 		return err == nil, change, err
 	}
-	var fields []string
-	for _, e := range change.Effects {
-		fields = append(fields, e.Field)
+	if err := change.NeedsRestart(d.Ref, restart || rec.Status.PowerOff); err != nil {
+		return false, change, err
 	}
-	return false, change, errs.NewPermanent(d.Ref, "apply",
-		errs.Reason("it stands, and differs in %s: changing what is built is not supported yet", strings.Join(fields, ", ")),
-		"undo the edit, or `burrow delete "+d.Ref+"` and apply again")
+	d.Update, d.Server = &UpdateServerIn{ProvisionServerIn: *d.Server, Restart: restart}, nil
+	return false, change, nil
 }
 
 // same reports whether a resource that is no server is as declared; if not, it is refused

@@ -11,6 +11,11 @@ func StepNames(workflow string) []string {
 		}
 	case NameConfigureServer:
 		return []string{stepRecord, stepCheck, stepReady, stepPlaybook, stepFinish}
+	case NameUpdateServer:
+		return []string{
+			stepRecord, stepCheck, stepResize, stepVolumes, stepShutdown, stepDomain, stepWire, stepPlug, stepGrow,
+			stepReady, stepPlaybook, stepFinish, stepDetach,
+		}
 	case NameRebuildServer:
 		return []string{
 			stepRecord, stepKeys, stepCheck, stepAddresses, stepImage, stepNewBoot, stepSeed, stepShutdown,
@@ -47,6 +52,7 @@ func Registered() map[string]any {
 		NameStartNext:       StartNext,
 		NameConfigureServer: ConfigureServer,
 		NameRebuildServer:   RebuildServer,
+		NameUpdateServer:    UpdateServer,
 		NameSweep:           Sweep,
 		NameDrift:           Drift,
 		NameScheduled:       Scheduled,

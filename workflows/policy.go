@@ -39,6 +39,8 @@ const (
 	// rebuildGraceSeconds: what the guest has not written to its data disks yet, it should; its
 	// boot disk goes anyway, so nobody waits longer for it.
 	rebuildGraceSeconds = 30
+	// updateGraceSeconds is the CLI's own default for a restart.
+	updateGraceSeconds = 60
 	// shutdownSlack is added to the guest's own grace before its power-off is given up.
 	shutdownSlack = time.Minute
 	// inputsHeadStart: keys and playbook may be wrong; two seconds of waiting find most of

@@ -76,7 +76,7 @@ func decides(update string, arg any) func(*testing.T, client.Client) {
 // recorded at once; with -record it also writes the history.
 func TestScenariosOnRealTemporal(t *testing.T) {
 	stack := devstacktest.Stack(t)
-	for _, sc := range slices.Concat(scenarios(), configureScenarios(t), rebuildScenarios(t)) {
+	for _, sc := range slices.Concat(scenarios(), configureScenarios(t), rebuildScenarios(t), updateScenarios(t)) {
 		t.Run(sc.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.fail = sc.fail

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
@@ -60,6 +61,11 @@ func hostOf(volumes []manifest.Record) (string, error) {
 		}
 	}
 	return host, nil
+}
+
+// elsewhere refuses volumes that are on another host than the server.
+func elsewhere(server activities.Server, host, on string) error {
+	return errs.NewPermanent(server.Ref(), "attach volumes", errs.Reason("it stands on %s, and they are on %s", host, on), "use volumes of its host")
 }
 
 func networkNames(nics []manifest.NIC) []string {

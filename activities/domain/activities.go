@@ -22,6 +22,13 @@ type Libvirt interface {
 	DomainUUID(ctx context.Context, name string) (string, error)
 	DomainState(ctx context.Context, uuid string) (state, reason string, err error)
 	Metadata(ctx context.Context, uuid, uri string) (string, error)
+	DomainXML(ctx context.Context, uuid string) (*libvirtxml.Domain, error)
+	AttachDisk(ctx context.Context, uuid string, disk *libvirtxml.DomainDisk) error
+	DetachDisk(ctx context.Context, uuid string, disk *libvirtxml.DomainDisk) error
+	DiskSize(ctx context.Context, uuid, target string) (uint64, error)
+	GrowDisk(ctx context.Context, uuid, target string, bytes uint64) error
+	Volume(ctx context.Context, pool, name string) (*libvirtxml.StorageVolume, error)
+	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
 	DefineDomain(ctx context.Context, def *libvirtxml.Domain) error
 	StartPaused(ctx context.Context, uuid string) error
 	Resume(ctx context.Context, uuid string) error

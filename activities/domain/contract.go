@@ -52,3 +52,16 @@ type LookOut struct {
 	State  string `json:"state,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
+
+// PlugIn plugs disks into a running domain, or unplugs them. Off, or none → success.
+type PlugIn struct {
+	Server activities.Server `json:"server"`
+	Disks  []manifest.Disk   `json:"disks"`
+}
+
+// GrowIn makes a disk of the server's own at least GiB large, also while it is in use.
+type GrowIn struct {
+	Server activities.Server `json:"server"`
+	Disk   manifest.Disk     `json:"disk"`
+	GiB    int               `json:"gib"`
+}

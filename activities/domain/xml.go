@@ -35,6 +35,15 @@ func InterfaceID(uid, nic string) string {
 	return uuid.NewSHA1(space, []byte(nic)).String()
 }
 
+const (
+	// fixedSlots are the PCI slots of what every domain has: SCSI, serial channels, random
+	// numbers, balloon.
+	fixedSlots = 4
+	// spareSlots are for disks that are plugged in later: on this machine type only a slot
+	// that was defined can be filled.
+	spareSlots = 4
+)
+
 // mark is the metadata element.
 type mark struct {
 	XMLName xml.Name `xml:"burrow:server"`
@@ -111,6 +120,10 @@ func devices(in StartIn, env environment) *libvirtxml.DomainDeviceList {
 			Backend: &libvirtxml.DomainRNGBackend{Random: &libvirtxml.DomainRNGBackendRandom{Device: "/dev/urandom"}},
 		}},
 		MemBalloon: &libvirtxml.DomainMemBalloon{Model: "virtio"},
+	}
+	list.Controllers = append(list.Controllers, libvirtxml.DomainController{Type: "pci", Index: &first, Model: "pcie-root"})
+	for range len(in.Disks) + len(in.Ports) + fixedSlots + spareSlots {
+		list.Controllers = append(list.Controllers, libvirtxml.DomainController{Type: "pci", Model: "pcie-root-port"})
 	}
 	for i, d := range in.Disks {
 		list.Disks = append(list.Disks, disk(d, i == 0))

@@ -14,6 +14,7 @@ import (
 // Store is what the activities need of etcd (internal/etcdstate).
 type Store interface {
 	Reserve(ctx context.Context, uid string, r capacity.Reservation, choose func([]capacity.Host) (string, error)) (string, error)
+	Resize(ctx context.Context, uid string, r capacity.Reservation, admit func(capacity.Host) error) error
 	Unreserve(ctx context.Context, uid string) error
 }
 
@@ -30,6 +31,23 @@ func (a *Activities) Place(ctx context.Context, in In) (Out, error) {
 		return choose(in, r, hosts)
 	})
 	return Out{Host: host}, err
+}
+
+// Resize makes a server's reservation another size where it is. Giving back is never refused.
+func (a *Activities) Resize(ctx context.Context, in ResizeIn) (activities.Nothing, error) {
+	r := capacity.Reservation{Owner: in.Owner, CPU: in.CPU, Memory: in.Memory, DiskGiB: in.DiskGiB}
+	return activities.Nothing{}, a.store.Resize(ctx, in.UID, r, func(h capacity.Host) error {
+		old := h.Reservations[in.UID]
+		more := capacity.Reservation{CPU: r.CPU - old.CPU, Memory: r.Memory - old.Memory, DiskGiB: map[string]int{}}
+		for pool, gib := range r.DiskGiB {
+			more.DiskGiB[pool] = gib - old.DiskGiB[pool]
+		}
+		if lacks := h.Lacks(more); len(lacks) > 0 {
+			return errs.NewOperator(in.Owner, "reserve more of host "+h.Name,
+				fmt.Errorf("%w: %s", errs.ErrNoSpace, strings.Join(lacks, ", ")), "make room, or ask for less")
+		}
+		return nil
+	})
 }
 
 // Release drops a reservation, also one whose host the caller never heard; none is success.

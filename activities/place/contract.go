@@ -19,6 +19,16 @@ type Out struct {
 	Host string `json:"host"`
 }
 
+// ResizeIn makes a reservation another size, on the host where it is. No room for it →
+// Operator, and it stays as it was. None at all → Permanent.
+type ResizeIn struct {
+	Owner   string         `json:"owner"`
+	UID     string         `json:"uid"`
+	CPU     int            `json:"cpu"`
+	Memory  int            `json:"memory"` // MiB
+	DiskGiB map[string]int `json:"diskGiB"`
+}
+
 // ReleaseIn drops a reservation; none is success.
 type ReleaseIn struct {
 	UID string `json:"uid"`

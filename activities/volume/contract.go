@@ -47,6 +47,25 @@ type DiscardIn struct {
 	InUse  string            `json:"inUse"`
 }
 
+// AddIn makes further data disks of a server that stands.
+type AddIn struct {
+	Server   activities.Server  `json:"server"`
+	Storage  []manifest.Storage `json:"storage"`
+	Attached []manifest.Record  `json:"attached,omitempty"` // Volume records, for storage without spec
+	Taken    []string           `json:"taken"`              // targets of the disks that stand: "vda", …
+}
+
+// AddOut is the new disks, in order.
+type AddOut struct {
+	Disks []manifest.Disk `json:"disks"`
+}
+
+// DropIn deletes data disks that the server owns, by their names in storage.
+type DropIn struct {
+	Server activities.Server `json:"server"`
+	Names  []string          `json:"names"`
+}
+
 // CreateIn makes a Volume resource.
 type CreateIn struct {
 	Name string              `json:"name"`

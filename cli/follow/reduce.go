@@ -220,7 +220,7 @@ func (r *reducer) cancelledWords() string {
 	switch r.kind {
 	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments:
 		return "cancelled"
-	case workflows.NameRebuildServer:
+	case workflows.NameRebuildServer, workflows.NameUpdateServer:
 		return "cancelled; the server is as it was"
 	case workflows.NameConfigureServer:
 		return "cancelled; what the playbook had done by then is done"

@@ -123,6 +123,38 @@ func (s *Store) reserveOn(ctx context.Context, seen room, host, uid string, r ca
 	return resp.Succeeded, nil
 }
 
+// Resize replaces uid's reservation where it is. admit gets its host as it was at one
+// revision, and may refuse; it may be asked again, since nothing may have been reserved on
+// the host in between.
+func (s *Store) Resize(ctx context.Context, uid string, r capacity.Reservation, admit func(capacity.Host) error) error {
+	return RetryConflict(ctx, r.Owner, "resize its reservation", func() (bool, error) {
+		room, err := s.readRoom(ctx, uid)
+		if err != nil {
+			return false, err
+		}
+		i := slices.IndexFunc(room.hosts, func(h capacity.Host) bool { return h.Name == room.placed })
+		if room.placed == "" || i < 0 {
+			return false, errs.NewPermanent(r.Owner, "resize its reservation", errs.ErrNotFound, "burrow sweep")
+		}
+		if err := admit(room.hosts[i]); err != nil {
+			return false, err
+		}
+		r.Since = room.hosts[i].Reservations[uid].Since
+		value, err := encode(r.Owner, r)
+		if err != nil {
+			return false, err
+		}
+		resp, err := s.client.Txn(ctx).If(
+			Present(s.Key("placements", uid)),
+			NothingNewer(s.Key("reservations", room.placed, ""), room.revision),
+		).Then(clientv3.OpPut(s.Key("reservations", room.placed, uid), value)).Commit()
+		if err != nil {
+			return false, Translate(ctx, r.Owner, "resize its reservation", err)
+		}
+		return resp.Succeeded, nil
+	})
+}
+
 // Unreserve drops uid's reservation, wherever it is: a caller that never heard where need
 // not know. None is success.
 func (s *Store) Unreserve(ctx context.Context, uid string) error {

@@ -59,6 +59,8 @@ func judgeText(message string) (verdict, bool) {
 	switch {
 	case has("no space left on device", "disk quota exceeded"):
 		return verdict{errs.Operator, errs.ErrNoSpace, "free space in the pool's folder, then: burrow retry"}, true
+	case has("no more available pci slots"):
+		return verdict{errs.Operator, errs.ErrNoSpace, "restart the server, which gives it free slots, then: burrow retry"}, true
 	case has("cannot allocate memory"):
 		return verdict{errs.Operator, nil, "free memory on the host or ask for less, then: burrow retry"}, true
 	case has(`failed to get "write" lock`, `failed to get shared "write" lock`, "is another process using the image"):

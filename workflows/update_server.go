@@ -1,0 +1,310 @@
+package workflows
+
+import (
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/domain"
+	"burrow.dev/burrow/activities/place"
+	"burrow.dev/burrow/activities/state"
+	"burrow.dev/burrow/activities/volume"
+	"burrow.dev/burrow/manifest"
+)
+
+// Steps of UpdateServer that only it has.
+const (
+	stepResize = "resize reservation"
+	stepPlug   = "plug in disks"
+	stepGrow   = "grow disks"
+	stepDetach = "detach volumes"
+)
+
+// UpdateServer makes a server that stands as declared, in the smallest steps: what only the
+// record says is written down, disks are plugged in and grow under the running guest, a
+// changed playbook runs again; processors and memory come with the next restart, which
+// in.Restart brings about. What cannot be changed is refused before anything is touched.
+// Given up, cancelled or failed, the server is as it was; but a disk that has grown stays
+// as large.
+func UpdateServer(ctx workflow.Context, in UpdateServerIn) (manifest.Record, error) {
+	u := &update{in: in}
+	u.standing.in = in.ProvisionServerIn
+	body := sequence{
+		step{stepRecord, u.record},
+		step{stepCheck, u.only(stepCheck, u.plays, u.check)},
+		step{stepResize, u.only(stepResize, u.resizes, u.resize)},
+		step{stepVolumes, u.only(stepVolumes, u.adds, u.volumes)},
+		step{stepShutdown, u.only(stepShutdown, u.restarts, u.shutdown)},
+		step{stepDomain, u.only(stepDomain, u.restarts, u.start)},
+		step{stepWire, u.only(stepWire, u.restarts, u.wire)},
+		step{stepPlug, u.only(stepPlug, u.plugs, u.plug)},
+		step{stepGrow, u.only(stepGrow, u.grows, u.grow)},
+		step{stepReady, u.only(stepReady, u.awaits, u.ready)},
+		step{stepPlaybook, u.only(stepPlaybook, u.plays, u.playbook)},
+		step{stepFinish, u.finish},
+		step{stepDetach, u.only(stepDetach, u.drops, u.detach)},
+	}
+	op, err := begin(ctx, NameUpdateServer, "server/"+in.Metadata.Name, manifest.PhaseUpdating, body)
+	if err != nil {
+		return manifest.Record{}, err
+	}
+	u.operation = op
+	op.onFailure, op.recordHold, op.beforeUndo = u.policy, u.holdRecord, u.unhold
+	if err := op.listen(ctx, stepPlaybook, u.revise); err != nil {
+		return manifest.Record{}, err
+	}
+	describe(ctx, op, in.Metadata.Name, in.RequestedBy,
+		searchCPU.ValueSet(int64(in.Spec.CPU)), searchMemory.ValueSet(int64(in.Spec.Memory)))
+	if err := op.run(ctx, body); err != nil {
+		return manifest.Record{}, fail(err)
+	}
+	op.phase(ctx, u.rec.Status.Phase)
+	return u.rec, nil
+}
+
+// update is the server that changes; was is what it was, standing.in what it becomes.
+type update struct {
+	standing
+	in       UpdateServerIn
+	old      manifest.ServerSpec
+	change   manifest.ServerChange
+	restart  bool // the guest is restarted
+	added    []manifest.Disk
+	attached []manifest.Record
+}
+
+// only skips a step that this change has no need of.
+func (u *update) only(name string, needed func() bool, do func(workflow.Context) error) func(workflow.Context) error {
+	return func(ctx workflow.Context) error {
+		if !needed() {
+			u.skip(ctx, name, "not needed")
+			return nil
+		}
+		return do(ctx)
+	}
+}
+
+func (u *update) plays() bool    { return u.change.Playbook }
+func (u *update) grows() bool    { return len(u.change.Grow) > 0 }
+func (u *update) adds() bool     { return len(u.change.AddDisks) > 0 }
+func (u *update) drops() bool    { return len(u.change.DropDisks) > 0 }
+func (u *update) restarts() bool { return u.restart }
+func (u *update) plugs() bool    { return u.adds() && !u.restart }
+func (u *update) resizes() bool  { return u.change.Machine || u.adds() || u.grows() }
+func (u *update) awaits() bool   { return u.restart || u.plays() }
+
+// record makes the record the operation's, and finds out what there is to change.
+func (u *update) record(ctx workflow.Context) error {
+	if err := u.standing.record(ctx); err != nil {
+		return err
+	}
+	u.old = u.standing.in.Spec
+	u.standing.in.Metadata, u.standing.in.Spec, u.standing.in.Bundle = u.in.Metadata, u.in.Spec, u.in.Bundle
+	var err error
+	if u.change, err = manifest.ChangeServer(u.was, u.in.Metadata, u.in.Spec, u.in.Bundle); err == nil {
+		err = u.change.Err(u.server.Ref())
+	}
+	if err == nil {
+		err = u.change.NeedsRestart(u.server.Ref(), u.in.Restart || u.off)
+	}
+	if err != nil {
+		return err
+	}
+	u.restart = u.in.Restart && !u.off && (u.change.Machine || u.adds() || u.drops())
+	var fields []string
+	for _, e := range u.change.Effects {
+		fields = append(fields, e.Field)
+	}
+	u.detail(ctx, stepRecord, "%s", strings.Join(fields, ", "))
+	u.show(ctx, searchHost.ValueSet(u.host))
+	return nil
+}
+
+// resize reserves what the server takes from now on, and gives back what it does not.
+func (u *update) resize(ctx workflow.Context) error {
+	u.add(stepResize, func(ctx workflow.Context) error { return u.reserve(ctx, u.old) })
+	u.detail(ctx, stepResize, "%d vCPU, %d MiB, %d GiB on %s", u.in.Spec.CPU, u.in.Spec.Memory, diskNeed(u.in.Spec), u.host)
+	return u.reserve(ctx, u.in.Spec)
+}
+
+func (u *update) reserve(ctx workflow.Context, spec manifest.ServerSpec) error {
+	_, err := call[activities.Nothing](ctx, u.operation, onControl(quickTimeout), activities.PlaceResize, place.ResizeIn{
+		Owner: u.server.Ref(), UID: u.server.UID, CPU: spec.CPU, Memory: spec.Memory, DiskGiB: map[string]int{"": diskNeed(spec)},
+	})
+	return err
+}
+
+// volumes makes the new disks of the server's own, and takes the volumes that it gets.
+func (u *update) volumes(ctx workflow.Context) error {
+	u.add(stepVolumes, u.unmake)
+	want := manifest.ServerSpec{Storage: u.change.AddDisks}
+	if names := attachedNames(want); len(names) > 0 {
+		out, err := call[state.VolumesOut](ctx, u.operation, onControl(quickTimeout), activities.StateAttachVolumes,
+			state.VolumesIn{Server: u.server, Names: names})
+		if err != nil {
+			return err
+		}
+		u.attached = out.Records
+	}
+	if on, err := hostOf(u.attached); err != nil {
+		return err
+	} else if on != "" && on != u.host {
+		return elsewhere(u.server, u.host, on)
+	}
+	in := volume.AddIn{Server: u.server, Storage: u.change.AddDisks, Attached: u.attached}
+	for _, d := range u.was.Status.Disks {
+		in.Taken = append(in.Taken, d.Target)
+	}
+	u.detail(ctx, stepVolumes, "%d data", len(in.Storage))
+	out, err := call[volume.AddOut](ctx, u.operation, onHost(u.host, volumeTimeout), activities.VolumeAdd, in)
+	if err != nil {
+		return err
+	}
+	u.added = out.Disks
+	return nil
+}
+
+// unmake deletes the disks that were made, and gives the volumes back.
+func (u *update) unmake(ctx workflow.Context) error {
+	want := manifest.ServerSpec{Storage: u.change.AddDisks}
+	var names []string
+	for _, s := range ownedStorage(want) {
+		names = append(names, s.Name)
+	}
+	if len(names) > 0 {
+		if _, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.VolumeDrop,
+			volume.DropIn{Server: u.server, Names: names}); err != nil {
+			return err
+		}
+	}
+	return u.giveBack(ctx, attachedNames(want))
+}
+
+// giveBack makes Volumes free for other servers.
+func (u *update) giveBack(ctx workflow.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := call[state.VolumesOut](ctx, u.operation, onControl(quickTimeout), activities.StateDetachVolumes,
+		state.VolumesIn{Server: u.server, Names: names})
+	return err
+}
+
+// disksNow are the server's disks as they become.
+func (u *update) disksNow() []manifest.Disk {
+	var disks []manifest.Disk
+	for _, d := range u.was.Status.Disks {
+		if d.Owned || !slices.Contains(u.change.DropDisks, d.Name) {
+			disks = append(disks, d)
+		}
+	}
+	return append(disks, u.added...)
+}
+
+func (u *update) shutdown(ctx workflow.Context) error {
+	u.add(stepShutdown, u.back)
+	u.detail(ctx, stepShutdown, "asked to power off, forced after %s", graceOf(updateGraceSeconds))
+	return u.powerOff(ctx, updateGraceSeconds)
+}
+
+// back runs the server again as it was.
+func (u *update) back(ctx workflow.Context) error {
+	if err := u.powerOff(ctx, 0); err != nil {
+		return err
+	}
+	return u.powerOn(ctx, u.was, u.old)
+}
+
+func (u *update) start(ctx workflow.Context) error {
+	u.disks = u.disksNow()
+	u.detail(ctx, stepDomain, "%d vCPU, %d MiB, %d disks, CPUs paused", u.in.Spec.CPU, u.in.Spec.Memory, len(u.disks))
+	if err := u.ensureNetworks(ctx, u.ports); err != nil {
+		return err
+	}
+	return u.standing.start(ctx, u.startIn())
+}
+
+func (u *update) wire(ctx workflow.Context) error {
+	u.detail(ctx, stepWire, "%s", strings.Join(wiring(u.server.Name, u.ports), ", "))
+	return u.connect(ctx, u.ports)
+}
+
+// plug plugs the new disks into the running guest.
+func (u *update) plug(ctx workflow.Context) error {
+	in := domain.PlugIn{Server: u.server, Disks: u.added}
+	u.add(stepPlug, func(ctx workflow.Context) error {
+		_, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.DomainUnplug, in)
+		return err
+	})
+	_, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.DomainPlug, in)
+	return err
+}
+
+// grow makes disks larger. That is not undone: a file system may have grown into it.
+func (u *update) grow(ctx workflow.Context) error {
+	for _, g := range u.change.Grow {
+		i := slices.IndexFunc(u.was.Status.Disks, func(d manifest.Disk) bool { return d.Name == g.Disk && d.Owned })
+		if i < 0 {
+			continue // ChangeServer names disks of the server's own
+		}
+		u.detail(ctx, stepGrow, "%s to %d GiB", g.Disk, g.GiB)
+		if _, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.DomainGrow,
+			domain.GrowIn{Server: u.server, Disk: u.was.Status.Disks[i], GiB: g.GiB}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready waits for a guest that was restarted as for a new one, and for one that ran on
+// until it can be logged in to.
+func (u *update) ready(ctx workflow.Context) error {
+	if u.restart {
+		return u.standing.ready(ctx)
+	}
+	return u.waitReady(ctx, manifest.ReadinessSSH, reachTimeout)
+}
+
+func (u *update) finish(ctx workflow.Context) error {
+	u.disks = u.disksNow()
+	for _, g := range u.change.Grow {
+		for i := range u.disks {
+			if u.disks[i].Owned && u.disks[i].Name == g.Disk {
+				u.disks[i].SizeGiB = max(u.disks[i].SizeGiB, g.GiB)
+			}
+		}
+	}
+	rec := u.settled(u.was)
+	status := u.current()
+	status.Operation, status.Phase, status.Bundle = nil, rec.Status.Phase, u.standing.in.Bundle
+	if u.run != nil {
+		status.Playbook = u.run
+	}
+	status.Conditions = u.conditions(ctx)
+	return u.commit(ctx, status)
+}
+
+// conditions say whether the guest still is what it was before.
+func (u *update) conditions(ctx workflow.Context) []manifest.Condition {
+	kept := u.was.Status.Conditions
+	switch {
+	case u.restart || u.off:
+		return without(kept, manifest.ConditionRestart)
+	case u.change.Machine:
+		return append(without(kept, manifest.ConditionRestart), manifest.Condition{
+			Type: manifest.ConditionRestart, Status: true, Reason: "Updated", Since: workflow.Now(ctx),
+			Message: "the guest has the processors and memory that are declared after `burrow restart " + u.server.Name + "`",
+		})
+	}
+	return kept
+}
+
+// detach makes the volumes free that the server no longer has. It stands: no cancel stops it.
+func (u *update) detach(ctx workflow.Context) error {
+	free, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	u.detail(free, stepDetach, "%s", strings.Join(u.change.DropDisks, ", "))
+	return u.giveBack(free, u.change.DropDisks)
+}
