@@ -29,7 +29,7 @@ func TestACheckThatWouldChangeSomethingEndsWithThree(t *testing.T) {
 	require.NoError(t, ended(0, true))
 	require.NoError(t, ended(2, false), "what a run has changed is success")
 	var out bytes.Buffer
-	require.Equal(t, ExitChanges, report(&out, ended(2, true)))
+	require.Equal(t, ExitDiffers, report(&out, ended(2, true)))
 	require.Equal(t, "server/db: tasks that would change something: 2. See them: burrow logs db --run run-1\n", out.String())
 }
 

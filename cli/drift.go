@@ -48,7 +48,7 @@ func driftCommand() *ucli.Command {
 				return err
 			}
 			if !out.Clean() {
-				return &ExitError{Code: ExitDrift}
+				return &ExitError{Code: ExitDiffers}
 			}
 			return nil
 		},

@@ -20,8 +20,7 @@ const (
 	ExitOK      = 0   // ready, or nothing to do
 	ExitOther   = 1   // wrong usage, nobody there, anything else
 	ExitInvalid = 2   // a manifest is invalid
-	ExitDrift   = 3   // drift: something differs
-	ExitChanges = 3   // a check found what a playbook would change
+	ExitDiffers = 3   // drift: something differs; configure --check: something would change
 	ExitBusy    = 4   // the resource is busy with another operation
 	ExitFailed  = 5   // the operation failed; nothing of it is left
 	ExitHeld    = 6   // the operation waits for a person
@@ -72,7 +71,7 @@ func report(w io.Writer, err error) int {
 		return code
 	}
 	text, next := words(err)
-	if code == ExitChanges {
+	if code == ExitDiffers {
 		fmt.Fprintln(w, render.CleanLines(text)) // what was asked for, and no error
 		return code
 	}

@@ -282,7 +282,7 @@ func verdict(outcomes []follow.Outcome) error {
 
 // severity is the order in which ends of several operations, and refusals of others,
 // decide the exit code.
-var severity = []int{ExitFailed, ExitHeld, ExitBusy, ExitInvalid, ExitOther, ExitChanges, ExitStopped}
+var severity = []int{ExitFailed, ExitHeld, ExitBusy, ExitInvalid, ExitOther, ExitDiffers, ExitStopped}
 
 // givenUp reports whether an operation ended as one that a person cancels or aborts: what
 // an undo could not remove makes its error Permanent, whatever it was before.
@@ -301,7 +301,7 @@ func checkVerdict(o follow.Outcome, worse func(int, string, ...any)) {
 		changed += r.Changed
 	}
 	if changed > 0 {
-		worse(ExitChanges, "%s: tasks that would change something: %d. See them: burrow logs %s --run %s", o.ID, changed, nameOf(o.ID), out.RunID)
+		worse(ExitDiffers, "%s: tasks that would change something: %d. See them: burrow logs %s --run %s", o.ID, changed, nameOf(o.ID), out.RunID)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestTheReferenceSaysWhatTheHelpSays(t *testing.T) {
 func TestTheReferenceNamesEveryExitCode(t *testing.T) {
 	written, err := os.ReadFile(referenceFile)
 	require.NoError(t, err)
-	for _, code := range []int{ExitOK, ExitOther, ExitInvalid, ExitDrift, ExitBusy, ExitFailed, ExitHeld, ExitStopped} {
+	for _, code := range []int{ExitOK, ExitOther, ExitInvalid, ExitDiffers, ExitBusy, ExitFailed, ExitHeld, ExitStopped} {
 		require.Contains(t, string(written), fmt.Sprintf("| %d | ", code))
 	}
 }
