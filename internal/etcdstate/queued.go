@@ -2,15 +2,22 @@ package etcdstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"burrow.dev/burrow/internal/errs"
 )
 
 // queuePause is before the queue is read again when a watch of it broke at once.
 const queuePause = 50 * time.Millisecond
+
+// electionPatience is how long a place in the queue is kept while etcd does not say who is
+// in front: an election takes 1 to 3 s, with slow disks or a split vote a few times that.
+const electionPatience = 15 * time.Second
 
 // queued is a place in a lock's queue: a key with the session's lease, in the order of
 // creation. It is the queue of etcd's concurrency.Mutex, which watches from a revision
@@ -56,8 +63,28 @@ func (q *queued) join(ctx context.Context) (front string, err error) {
 	return front, nil
 }
 
-// front gives who is in front now. Our own key gone: concurrency.ErrSessionExpired.
+// front gives who is in front now. While there is no leader it asks again: to give up the
+// place is to give up the session, and with it the places of others of this process. Our
+// own key or the session gone: concurrency.ErrSessionExpired.
 func (q *queued) front(ctx context.Context) (string, error) {
+	for until := time.Now().Add(electionPatience); ; {
+		front, err := q.ask(ctx)
+		switch {
+		case err == nil || errors.Is(err, concurrency.ErrSessionExpired):
+			return front, err
+		case ended(q.session):
+			return "", concurrency.ErrSessionExpired
+		case time.Now().After(until) || !errors.Is(Translate(ctx, q.key, "read", err), errs.ErrUnavailable):
+			return "", err
+		}
+		if err := wait(ctx, queuePause); err != nil {
+			return "", err
+		}
+	}
+}
+
+// ask is one try of front.
+func (q *queued) ask(ctx context.Context) (string, error) {
 	last := clientv3.OpGet(q.prefix, append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(q.rev-1))...)
 	resp, err := q.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(q.key), "=", q.rev)).Then(last).Commit()
 	switch {
