@@ -3,14 +3,16 @@ package etcdstate
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// feed follows one prefix whose values are V. seen is what the reader was told; pending
-// is what it is not told yet; next is the first revision that was not looked at.
+// feed follows one prefix whose values are V. seen is what the reader was told; changed
+// and gone are the keys that differed from it at revision listed; next is the first
+// revision that was not looked at.
 type feed[V any] struct {
 	store  *Store
 	prefix string
@@ -18,9 +20,9 @@ type feed[V any] struct {
 	keep   func(V) V // what is remembered of a value, and sent when it is gone
 	tell   func(context.Context, EventType, V) error
 
-	seen    map[string]known[V]
-	pending []change[V]
-	next    int64
+	seen          map[string]known[V]
+	changed, gone []string
+	listed, next  int64
 }
 
 // known is a value as the reader has it.
@@ -29,85 +31,103 @@ type known[V any] struct {
 	value    V
 }
 
-// change is what the reader is not told yet. A Put is decoded when it is told: waiting,
-// it is as small as in etcd.
-type change[V any] struct {
-	kind EventType
-	key  string
-	kv   *mvccpb.KeyValue // of a Put
-	gone V                // of a Delete
-}
-
 func newFeed[V any](s *Store, prefix string, decode func(*mvccpb.KeyValue) (V, error), keep func(V) V, tell func(context.Context, EventType, V) error) *feed[V] {
 	return &feed[V]{store: s, prefix: prefix, decode: decode, keep: keep, tell: tell, seen: map[string]known[V]{}}
 }
 
-// read compares all values with seen: the start, and what to do after a compaction.
-func (f *feed[V]) read(ctx context.Context) error {
+// list compares the revisions of all keys with seen: the start, and what to do after a
+// compaction. No value is read.
+func (f *feed[V]) list(ctx context.Context) error {
 	there := map[string]bool{}
-	rev, err := f.store.EachPage(ctx, f.prefix, func(kv *mvccpb.KeyValue) error {
-		there[string(kv.Key)] = true
-		f.put(kv)
+	f.changed, f.gone = nil, nil
+	rev, err := f.store.eachPage(ctx, f.prefix, 0, keysPage, func(kv *mvccpb.KeyValue) error {
+		key := string(kv.Key)
+		there[key] = true
+		if f.seen[key].revision < kv.ModRevision {
+			f.changed = append(f.changed, key)
+		}
 		return nil
-	})
+	}, clientv3.WithKeysOnly())
 	if err != nil {
-		f.pending = nil
 		return err
 	}
 	for key := range f.seen {
 		if !there[key] {
-			f.remove(key)
+			f.gone = append(f.gone, key)
 		}
 	}
-	f.next = rev + 1
+	f.listed = rev
 	return nil
 }
 
-// put notes a value unless the reader has it.
-func (f *feed[V]) put(kv *mvccpb.KeyValue) {
+// catchUp tells what list has found. When etcd goes away meanwhile, or a reader was so slow
+// that it has forgotten that revision, it lists again.
+func (f *feed[V]) catchUp(ctx context.Context) error {
+	for {
+		err := f.tellListed(ctx)
+		if err == nil {
+			return nil
+		}
+		f.store.log.Debug("records of a watch are listed again", "prefix", f.prefix, "revision", f.listed, "error", err)
+		for err != nil {
+			if err := wait(ctx, watchPause); err != nil {
+				return err
+			}
+			err = f.list(ctx)
+		}
+	}
+}
+
+// tellListed reads a page of values when the one before has been told.
+func (f *feed[V]) tellListed(ctx context.Context) error {
+	for chunk := range slices.Chunk(f.changed, MaxOps) {
+		kvs, err := f.store.readAt(ctx, chunk, f.listed)
+		if err != nil {
+			return err
+		}
+		for _, kv := range kvs {
+			if err := f.put(ctx, kv); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range f.gone {
+		if err := f.remove(ctx, key); err != nil {
+			return err
+		}
+	}
+	f.changed, f.gone, f.next = nil, nil, f.listed+1
+	return nil
+}
+
+// put tells of a value unless the reader has it. What cannot be decoded is logged and left
+// out: one bad record must not end the watch of all others.
+func (f *feed[V]) put(ctx context.Context, kv *mvccpb.KeyValue) error {
 	key := string(kv.Key)
-	if f.seen[key].revision < kv.ModRevision {
-		f.pending = append(f.pending, change[V]{kind: Put, key: key, kv: kv})
-	}
-}
-
-func (f *feed[V]) remove(key string) {
-	if was, ok := f.seen[key]; ok {
-		f.pending = append(f.pending, change[V]{kind: Delete, key: key, gone: was.value})
-	}
-}
-
-// flush tells what is pending, and marks it seen as it is told.
-func (f *feed[V]) flush(ctx context.Context) error {
-	for i, c := range f.pending {
-		if err := f.pass(ctx, c); err != nil {
-			return err
-		}
-		f.pending[i] = change[V]{} // its memory is free while a slow reader takes the rest
-	}
-	f.pending = nil
-	return nil
-}
-
-// pass tells of one change. What cannot be decoded is logged and left out: one bad record
-// must not end the watch of all others.
-func (f *feed[V]) pass(ctx context.Context, c change[V]) error {
-	if c.kind == Delete {
-		if err := f.tell(ctx, Delete, c.gone); err != nil {
-			return err
-		}
-		delete(f.seen, c.key)
+	if f.seen[key].revision >= kv.ModRevision {
 		return nil
 	}
-	value, err := f.decode(c.kv)
+	value, err := f.decode(kv)
 	if err != nil {
-		f.store.log.Error("record left out of a watch", "key", c.key, "error", err)
+		f.store.log.Error("record left out of a watch", "key", key, "error", err)
 		return nil
 	}
 	if err := f.tell(ctx, Put, value); err != nil {
 		return err
 	}
-	f.seen[c.key] = known[V]{c.kv.ModRevision, f.keep(value)}
+	f.seen[key] = known[V]{kv.ModRevision, f.keep(value)}
+	return nil
+}
+
+func (f *feed[V]) remove(ctx context.Context, key string) error {
+	was, ok := f.seen[key]
+	if !ok {
+		return nil
+	}
+	if err := f.tell(ctx, Delete, was.value); err != nil {
+		return err
+	}
+	delete(f.seen, key)
 	return nil
 }
 
@@ -120,8 +140,8 @@ func (f *feed[V]) follow(ctx context.Context) {
 		}
 		f.store.log.Debug("watch starts again", "prefix", f.prefix, "revision", f.next, "error", err)
 		if errors.Is(err, rpctypes.ErrCompacted) {
-			if err = f.read(ctx); err == nil {
-				err = f.flush(ctx)
+			if err = f.list(ctx); err == nil {
+				err = f.catchUp(ctx)
 			}
 			if err == nil {
 				continue
@@ -144,13 +164,13 @@ func (f *feed[V]) stream(ctx context.Context) error {
 			return err
 		}
 		for _, event := range resp.Events {
+			var err error
 			if event.Type == clientv3.EventTypeDelete {
-				f.remove(string(event.Kv.Key))
+				err = f.remove(ctx, string(event.Kv.Key))
 			} else {
-				f.put(event.Kv)
+				err = f.put(ctx, event.Kv)
 			}
-			// One by one: the next event is compared with what this one made seen.
-			if err := f.flush(ctx); err != nil {
+			if err != nil {
 				return err
 			}
 		}

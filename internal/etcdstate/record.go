@@ -20,6 +20,8 @@ const (
 	MaxValue = 64 << 10
 	// listPage is how many records one request of List reads: bounded memory on both sides.
 	listPage = 500
+	// keysPage is how many keys, without values, one request reads.
+	keysPage = 5000
 )
 
 // folders of the kinds that have records.
@@ -178,6 +180,24 @@ func (s *Store) eachPage(ctx context.Context, prefix string, rev, page int64, fn
 		}
 		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
 	}
+}
+
+// readAt gives the values of at most MaxOps keys as they were at a revision; absent ones
+// are left out.
+func (s *Store) readAt(ctx context.Context, keys []string, rev int64) ([]*mvccpb.KeyValue, error) {
+	ops := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		ops[i] = clientv3.OpGet(key, clientv3.WithRev(rev))
+	}
+	resp, err := s.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	var out []*mvccpb.KeyValue
+	for _, r := range resp.Responses {
+		out = append(out, r.GetResponseRange().Kvs...)
+	}
+	return out, nil
 }
 
 // KeysBelow lists the keys in a folder, without the store's prefix, sorted: what a sweep

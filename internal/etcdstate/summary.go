@@ -14,9 +14,6 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// summaryPage is how many keys, without values, one request of EachSummary reads.
-const summaryPage = 5000
-
 // Summaries gives records with only what lists show, fast. It remembers what it has made,
 // by key and ModRevision: a value never changes under its revision, so what is remembered
 // cannot be stale, and each call asks etcd which revisions there are. 10,000 take about
@@ -71,7 +68,7 @@ func (c *Summaries) Each(ctx context.Context, kind manifest.Kind, fn func([]byte
 	before := c.made[kind].byKey
 	c.mu.Unlock()
 	var missing []string
-	rev, err := c.store.eachPage(ctx, c.store.Key(folder, ""), 0, summaryPage, func(kv *mvccpb.KeyValue) error {
+	rev, err := c.store.eachPage(ctx, c.store.Key(folder, ""), 0, keysPage, func(kv *mvccpb.KeyValue) error {
 		key := string(kv.Key)
 		keys = append(keys, key)
 		if was, there := before[key]; there && was.revision == kv.ModRevision {
@@ -107,24 +104,18 @@ func (c *Summaries) make(ctx context.Context, keys []string, rev int64, out map[
 	group.SetLimit(2 * runtime.GOMAXPROCS(0)) // one reads while another decodes
 	for chunk := range slices.Chunk(keys, MaxOps) {
 		group.Go(func() error {
-			ops := make([]clientv3.Op, len(chunk))
-			for i, key := range chunk {
-				ops[i] = clientv3.OpGet(key, clientv3.WithRev(rev))
-			}
-			resp, err := c.store.client.Txn(ctx).Then(ops...).Commit()
+			kvs, err := c.store.readAt(ctx, chunk, rev)
 			if err != nil {
 				return err
 			}
-			for _, r := range resp.Responses {
-				for _, kv := range r.GetResponseRange().Kvs {
-					encoded, err := summarize(kv)
-					if err != nil {
-						return err
-					}
-					mu.Lock()
-					out[string(kv.Key)] = summarized{kv.ModRevision, encoded}
-					mu.Unlock()
+			for _, kv := range kvs {
+				encoded, err := summarize(kv)
+				if err != nil {
+					return err
 				}
+				mu.Lock()
+				out[string(kv.Key)] = summarized{kv.ModRevision, encoded}
+				mu.Unlock()
 			}
 			return nil
 		})

@@ -58,7 +58,7 @@ func (s *Store) Watch(ctx context.Context, kind manifest.Kind) (<-chan Event, er
 		f := newFeed(s, s.Key(folder, ""), decodeRecord, onlyMetadata, func(ctx context.Context, t EventType, rec manifest.Record) error {
 			return send(ctx, out, Event{Type: t, Record: rec})
 		})
-		if err := f.read(ctx); err != nil {
+		if err := f.list(ctx); err != nil {
 			return nil, Translate(ctx, folder, "watch records", err)
 		}
 		feeds = append(feeds, f)
@@ -91,7 +91,7 @@ func (s *Store) WatchAlive(ctx context.Context) (<-chan HostEvent, error) {
 	f := newFeed(s, prefix, host, func(host string) string { return host }, func(ctx context.Context, t EventType, host string) error {
 		return send(ctx, out, HostEvent{Type: t, Host: host})
 	})
-	if err := f.read(ctx); err != nil {
+	if err := f.list(ctx); err != nil {
 		return nil, Translate(ctx, "hosts", "watch the living", err)
 	}
 	go func() {
@@ -101,11 +101,11 @@ func (s *Store) WatchAlive(ctx context.Context) (<-chan HostEvent, error) {
 	return out, nil
 }
 
-// runFeeds sends what the feeds have read, says that it is all, and follows them until
+// runFeeds sends what the feeds have listed, says that it is all, and follows them until
 // ctx ends.
 func runFeeds[V any](ctx context.Context, feeds []*feed[V], synced func(context.Context) error) {
 	for _, f := range feeds {
-		if f.flush(ctx) != nil {
+		if f.catchUp(ctx) != nil {
 			return
 		}
 	}
