@@ -36,7 +36,7 @@ func restoreCommand() *ucli.Command {
 			&ucli.IntFlag{Name: "etcd-port", Usage: "`PORT` of etcd on loopback", DefaultText: portDefault(installation.DefaultEtcdPort)},
 		},
 		Action: func(c *ucli.Context) error {
-			if c.NArg() != 1 {
+			if c.NArg() != 1 || c.Args().First() == "" {
 				return usageErrorf(c, "name the backup")
 			}
 			return runRestore(c, c.Args().First())
@@ -45,14 +45,18 @@ func restoreCommand() *ucli.Command {
 }
 
 func runRestore(c *ucli.Context, path string) error {
-	file, err := os.Open(path)
+	info, err := os.Stat(path) // opening a pipe would wait for its writer
 	if err != nil {
-		return errs.NewPermanent("backup "+path, "open", err, "")
+		return errs.NewPermanent("backup "+path, "open", err, "name a file that you may read")
 	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+	if !info.Mode().IsRegular() {
 		return errs.NewPermanent("backup "+path, "open", errs.Reason("it is read several times, so it must be a plain file"), "copy it to a disk first")
 	}
+	file, err := os.Open(path)
+	if err != nil {
+		return errs.NewPermanent("backup "+path, "open", err, "name a file that you may read")
+	}
+	defer file.Close()
 	r := &restoration{Context: c, file: file}
 	if r.contents, err = r.verify(); err != nil {
 		return err
@@ -149,7 +153,7 @@ func (r *restoration) onThisMachine() error {
 	if err != nil {
 		return err
 	}
-	supervisor := &supervise.Supervisor{Dir: string(folder)}
+	supervisor := &supervise.Supervisor{Dir: string(folder), Name: "burrow restore"}
 	if err := supervisor.Acquire(); err != nil {
 		return err
 	}

@@ -140,6 +140,9 @@ func supervisorStatus(folder installation.Folder) (partStatus, error) {
 	if !held {
 		return partStatus{Name: "up", Detail: "does not run: sudo burrow up --detach"}, nil
 	}
+	if !holder.Supervises() {
+		return partStatus{Name: "up", Detail: fmt.Sprintf("does not run: %s does, as pid %d", holder.Name, holder.PID)}, nil
+	}
 	return partStatus{
 		Name: "up", PID: holder.PID, Since: &holder.Since, Ready: true,
 		Detail: "data " + string(folder), Log: filepath.Join(folder.LogDir(), "up.log"),

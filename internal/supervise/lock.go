@@ -25,13 +25,29 @@ const lockFile = "up.lock"
 type Holder struct {
 	Identity
 	Since time.Time `json:"since"`
+	// Name of the command, if it is another than `burrow up`.
+	Name string `json:"name,omitempty"`
+}
+
+// Supervises says that it is `burrow up`, and not a command that must not be disturbed.
+func (h Holder) Supervises() bool { return h.Name == "" }
+
+// busy refuses a data directory for its holder's sake.
+func (h Holder) busy(dir, action string) error {
+	name, next := h.Name, "wait until it has ended, or end it with Ctrl-C where it was started"
+	if h.Supervises() {
+		name, next = "burrow up", "look at it with burrow status, end it with burrow down, or choose another folder with --data-dir"
+	}
+	return errs.New(errs.Permanent, "data directory "+dir, action,
+		errs.Reason("%w: %s runs as pid %d since %s", errs.ErrBusy, name, h.PID, h.Since.Local().Format(time.DateTime)), next)
 }
 
 // lock is a held lock file.
 type lock struct{ file *os.File }
 
-// acquire takes the data directory for this process, or says who has it.
-func acquire(dir string) (*lock, error) {
+// acquire takes the data directory for this process, which has a name if it is another
+// command than `burrow up`, or says who has it.
+func acquire(dir, name string) (*lock, error) {
 	path := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -44,17 +60,15 @@ func acquire(dir string) (*lock, error) {
 		}
 		holder, readErr := readHolder(file)
 		if readErr != nil { // it is being written at this moment
-			return nil, errs.New(errs.Permanent, "data directory "+dir, "lock", errs.Reason("%w: another burrow up has just started", errs.ErrBusy), "look again: burrow status")
+			return nil, errs.New(errs.Permanent, "data directory "+dir, "lock", errs.Reason("%w: another burrow has just started", errs.ErrBusy), "look again: burrow status")
 		}
-		return nil, errs.New(errs.Permanent, "data directory "+dir, "lock",
-			errs.Reason("%w: burrow up runs as pid %d since %s", errs.ErrBusy, holder.PID, holder.Since.Local().Format(time.DateTime)),
-			"look at it with burrow status, end it with burrow down, or choose another folder with --data-dir")
+		return nil, holder.busy(dir, "lock")
 	}
 	self, err := IdentityOf(os.Getpid())
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	text, err := json.Marshal(Holder{Identity: self, Since: time.Now()})
+	text, err := json.Marshal(Holder{Identity: self, Since: time.Now(), Name: name})
 	if err == nil {
 		err = file.Truncate(0)
 	}

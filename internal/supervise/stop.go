@@ -84,11 +84,15 @@ func (s *Supervisor) stopAll(keepers []*keeper) error {
 
 // Down ends whatever runs for a data directory: the supervisor, which ends its parts,
 // or, when that is gone, the parts that it left. It returns when all are gone and tells
-// what it ended. Nothing running is success.
+// what it ended. Nothing running is success; another command that holds the directory is
+// left alone, with errs.ErrBusy.
 func Down(ctx context.Context, dir string, grace func(part string) time.Duration) (ended []string, err error) {
 	holder, held, err := HolderOf(dir)
 	if err != nil {
 		return nil, err
+	}
+	if held && !holder.Supervises() {
+		return nil, holder.busy(dir, "stop")
 	}
 	if held {
 		if err := endHolder(ctx, dir, holder); err != nil {
@@ -96,7 +100,7 @@ func Down(ctx context.Context, dir string, grace func(part string) time.Duration
 		}
 		ended = append(ended, fmt.Sprintf("burrow up (pid %d)", holder.PID))
 	}
-	lock, err := acquire(dir) // nobody starts parts while leftovers are ended
+	lock, err := acquire(dir, "burrow down") // nobody starts parts while leftovers are ended
 	if err != nil {
 		return ended, err
 	}

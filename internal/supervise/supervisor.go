@@ -30,6 +30,8 @@ const (
 type Supervisor struct {
 	// Dir is the data directory; run/ and log/ in it are the supervisor's.
 	Dir string
+	// Name of the command that takes the data directory; "" means `burrow up`. Down ends no other.
+	Name string
 	// Parts in the order of their start; each starts when the one before is ready.
 	Parts []Part
 	// Log gets what happens later on; nil means slog.Default.
@@ -50,7 +52,7 @@ func (s *Supervisor) Acquire() error {
 			return errs.NewOperator("data directory "+s.Dir, "make folder "+filepath.Base(folder), err, "run as root")
 		}
 	}
-	held, err := acquire(s.Dir)
+	held, err := acquire(s.Dir, s.Name)
 	if err != nil {
 		return err
 	}
