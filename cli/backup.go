@@ -35,7 +35,7 @@ func backupCommand() *ucli.Command {
 			dataDirFlag(), workerConfigFlag(), devstackFlag(),
 		},
 		Action: func(c *ucli.Context) error {
-			if c.NArg() != 1 {
+			if c.NArg() != 1 || c.Args().First() == "" {
 				return usageErrorf(c, "name the file to write, or - for standard output")
 			}
 			return runBackup(c, c.Args().First())
