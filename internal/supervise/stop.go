@@ -91,7 +91,7 @@ func Down(ctx context.Context, dir string, grace func(part string) time.Duration
 	if err != nil {
 		return nil, err
 	}
-	if held && !holder.Supervises() {
+	if held && !holder.Supervises() && holder.Alive() {
 		return nil, holder.busy(dir, "stop")
 	}
 	if held {
