@@ -245,14 +245,19 @@ func (p *plan) decide(w *workflows.Document, doc *manifest.Document, known manif
 	if !ok || !rec.Status.Phase.Settled() {
 		return false, nil
 	}
-	stands, diff, err := w.Decide(&rec, p.restart)
-	if err == nil && !diff.Empty() {
-		p.changes = append(p.changes, serverChange{Ref: w.Ref, Effects: diff.Effects})
+	declared, err := w.Declared(p.restart)
+	if err != nil {
+		return false, err
 	}
+	decision, err := manifest.Decide(&rec, declared)
+	if err == nil && decision.Change != nil {
+		p.changes = append(p.changes, serverChange{Ref: w.Ref, Effects: decision.Change.Effects})
+	}
+	w.Follow(decision, p.restart)
 	var own *errs.Error
 	if errors.As(err, &own) {
 		own.Object = fmt.Sprintf("%s:%d: %s", doc.File, doc.Line, doc.Ref())
 		err = &ExitError{Code: ExitInvalid, Err: own}
 	}
-	return stands, err
+	return decision.Stands, err
 }

@@ -16,20 +16,20 @@ import (
 // smallest steps, or by name what cannot be changed.
 type ServerChange struct {
 	// Effects says of each field that differs what becomes of it, for people.
-	Effects []Effect
+	Effects []Effect `json:"effects,omitempty"`
 	// Refused is each field that cannot be changed on a server that stands.
-	Refused []Refusal
+	Refused []Refusal `json:"refused,omitempty"`
 
 	// Machine: processors or memory differ; the guest sees it after a restart.
-	Machine bool
+	Machine bool `json:"machine,omitempty"`
 	// Grow are disks of the server's own that get larger.
-	Grow []Growth
+	Grow []Growth `json:"grow,omitempty"`
 	// AddDisks are new data disks, also those that are attached Volumes.
-	AddDisks []Storage
+	AddDisks []Storage `json:"addDisks,omitempty"`
 	// DropDisks are attached Volumes that are taken off; their data stays.
-	DropDisks []string
+	DropDisks []string `json:"dropDisks,omitempty"`
 	// Playbook: the playbook, its folder or its settings differ, so it runs again.
-	Playbook bool
+	Playbook bool `json:"playbook,omitempty"`
 }
 
 // ConditionRestart is the type of the condition of a server whose processors or memory are
@@ -44,9 +44,9 @@ type Effect struct {
 
 // Refusal is one field that cannot be changed, why, and what to do instead.
 type Refusal struct {
-	Field   string
-	Reason  string
-	Instead string
+	Field   string `json:"field"`
+	Reason  string `json:"reason"`
+	Instead string `json:"instead"`
 }
 
 // Growth is a disk that gets larger.
@@ -97,11 +97,16 @@ func ChangeServer(rec Record, meta Metadata, spec ServerSpec, bundle string) (Se
 	if err := json.Unmarshal(rec.Spec, &old); err != nil {
 		return ServerChange{}, errs.NewPermanent(Ref(KindServer, rec.Metadata.Name), "read its record", err, "restore the record from a backup")
 	}
+	// Both in this version's form: a record may be older than a field.
+	have, err := json.Marshal(old)
+	if err != nil {
+		return ServerChange{}, err
+	}
 	want, err := json.Marshal(spec)
 	if err != nil {
 		return ServerChange{}, err
 	}
-	fields, err := SpecDifferences(rec.Spec, want)
+	fields, err := SpecDifferences(have, want)
 	if err != nil {
 		return ServerChange{}, err
 	}

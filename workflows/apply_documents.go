@@ -9,7 +9,6 @@ import (
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/state"
-	"burrow.dev/burrow/manifest"
 )
 
 // ApplyDocuments builds a set of documents, each as a workflow of its own under its
@@ -115,22 +114,22 @@ func (a *applying) waitTurn(ctx workflow.Context, ref string) DocumentResult {
 	return result
 }
 
-// anew looks at the resource of a document that had to wait, and decides again what there
-// is to do: nothing (stands), to build it, or to change it.
+// anew has it decided again what there is to do about a document that had to wait:
+// nothing (stands), to build its resource, or to change it.
 func anew(ctx workflow.Context, doc *Document, restart bool) (stands bool, err error) {
-	kind, meta, _ := doc.declared()
-	actx := workflow.WithActivityOptions(ctx, onControl(quickTimeout).options("look at "+doc.Ref))
-	var out state.LookOut
-	err = workflow.ExecuteActivity(actx, activities.StateLook, state.LookIn{Kind: kind, Name: meta.Name}).Get(ctx, &out)
+	declared, err := doc.Declared(restart)
 	if err != nil {
 		return false, err
 	}
-	var rec *manifest.Record
-	if out.Found {
-		rec = &out.Record
+	actx := workflow.WithActivityOptions(ctx, onControl(quickTimeout).options("look at "+doc.Ref))
+	var out state.LookOut
+	err = workflow.ExecuteActivity(actx, activities.StateLook,
+		state.LookIn{Kind: declared.Kind, Name: declared.Metadata.Name, Declared: &declared}).Get(ctx, &out)
+	if err != nil {
+		return false, err
 	}
-	stands, _, err = doc.Decide(rec, restart)
-	return stands, err
+	doc.Follow(out.Decision, restart)
+	return out.Decision.Stands, nil
 }
 
 // startDocument starts the child workflow of a document.

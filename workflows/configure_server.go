@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"maps"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
@@ -129,10 +128,11 @@ func merged(under, over map[string]any) map[string]any {
 	if len(over) == 0 {
 		return under
 	}
-	all := maps.Clone(under)
-	if all == nil {
-		all = map[string]any{}
+	all := make(map[string]any, len(under)+len(over))
+	for _, vars := range []map[string]any{under, over} {
+		for _, name := range workflow.DeterministicKeys(vars) {
+			all[name] = vars[name]
+		}
 	}
-	maps.Copy(all, over)
 	return all
 }

@@ -98,9 +98,14 @@ func TestAnApplyThatQueuesDecidesWhatToDoWhenItsTurnComes(t *testing.T) {
 			in := dbServer()
 			in.Spec.Ansible, in.Bundle = nil, ""
 			answer(q.world, activities.StateLook, func(look state.LookIn) state.LookOut {
-				require.Equal(t, state.LookIn{Kind: manifest.KindServer, Name: "db"}, look)
+				require.Equal(t, "db", look.Name)
 				rec := standingRecord(t, in)
-				return state.LookOut{Found: stands, Record: rec}
+				if !stands {
+					return state.LookOut{}
+				}
+				decision, err := manifest.Decide(&rec, *look.Declared)
+				require.NoError(t, err)
+				return state.LookOut{Found: true, Record: rec, Decision: decision}
 			})
 			runWorker(t, q.client, q.world)
 			run := q.start(t, "apply/1", NameApplyDocuments, ApplyIn{Queue: true, Documents: []Document{{Ref: "server/db", Server: &in}}})

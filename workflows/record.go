@@ -23,14 +23,19 @@ func (op *operation) beginRecord(ctx workflow.Context, in state.BeginIn, spec an
 		}
 		in.Spec = b
 	}
+	out, err := op.beginWith(ctx, in)
+	return out.Record, err
+}
+
+// beginWith is beginRecord with all that the record's owner answers.
+func (op *operation) beginWith(ctx workflow.Context, in state.BeginIn) (state.BeginOut, error) {
 	in.Operation = currentOperation(ctx, op.Progress.Operation)
 	if err := ctx.Err(); err != nil {
-		return manifest.Record{}, err
+		return state.BeginOut{}, err
 	}
 	free, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	out, err := call[state.BeginOut](free, op, onControl(quickTimeout), activities.StateBegin, in)
-	return out.Record, err
+	return call[state.BeginOut](free, op, onControl(quickTimeout), activities.StateBegin, in)
 }
 
 // finishRecord writes the settled status of a record.

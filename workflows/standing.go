@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"go.temporal.io/sdk/workflow"
@@ -26,15 +25,21 @@ type standing struct {
 
 // record makes the record the operation's. Its undo is the record as it was.
 func (s *standing) record(ctx workflow.Context) error {
+	_, err := s.recordFor(ctx, nil)
+	return err
+}
+
+// recordFor is record, and has it decided what leads to what is declared.
+func (s *standing) recordFor(ctx workflow.Context, declared *manifest.Declared) (manifest.Decision, error) {
 	s.add(stepRecord, s.settle)
-	rec, err := s.beginRecord(ctx, state.BeginIn{
+	out, err := s.beginWith(ctx, state.BeginIn{
 		Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: s.in.Metadata.Name}, Phase: manifest.PhaseUpdating,
-		RequestedBy: s.in.RequestedBy,
-	}, nil)
+		RequestedBy: s.in.RequestedBy, Declared: declared,
+	})
 	if err != nil {
-		return err
+		return manifest.Decision{}, err
 	}
-	return s.take(rec)
+	return out.Decision, s.take(out.Record)
 }
 
 // take reads the record of a server that stands.
@@ -175,9 +180,8 @@ func (s *standing) commit(ctx workflow.Context, status manifest.Status) error {
 	if err != nil {
 		return errs.NewPermanent(s.server.Ref(), "encode its spec", err, "report this with the manifest")
 	}
-	in := state.FinishIn{Kind: manifest.KindServer, Name: s.server.Name, UID: s.server.UID, Status: status}
-	if !bytes.Equal(spec, s.was.Spec) || len(manifest.MetadataDifferences(s.was.Metadata.Metadata, s.in.Metadata)) > 0 {
-		in.Spec, in.Metadata = spec, s.in.Metadata
+	in := state.FinishIn{
+		Kind: manifest.KindServer, Name: s.server.Name, UID: s.server.UID, Status: status, Spec: spec, Metadata: s.in.Metadata,
 	}
 	if _, err := call[activities.Nothing](free, s.operation, onControl(quickTimeout), activities.StateFinish, in); err != nil {
 		return err

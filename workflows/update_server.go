@@ -11,6 +11,7 @@ import (
 	"burrow.dev/burrow/activities/place"
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/activities/volume"
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -95,22 +96,25 @@ func (u *update) plugs() bool    { return u.adds() && !u.restart }
 func (u *update) resizes() bool  { return u.change.Machine || u.adds() || u.grows() }
 func (u *update) awaits() bool   { return u.restart || u.plays() }
 
-// record makes the record the operation's, and finds out what there is to change.
+// record makes the record the operation's, and has it decided what there is to change: by
+// an activity, so that the answer stays what it was when a later version knows more fields.
 func (u *update) record(ctx workflow.Context) error {
-	if err := u.standing.record(ctx); err != nil {
+	doc := Document{Update: &u.in}
+	declared, err := doc.Declared(u.in.Restart)
+	if err != nil {
+		return err
+	}
+	decision, err := u.recordFor(ctx, &declared)
+	if err != nil {
 		return err
 	}
 	u.old = u.standing.in.Spec
 	u.standing.in.Metadata, u.standing.in.Spec, u.standing.in.Bundle = u.in.Metadata, u.in.Spec, u.in.Bundle
-	var err error
-	if u.change, err = manifest.ChangeServer(u.was, u.in.Metadata, u.in.Spec, u.in.Bundle); err == nil {
-		err = u.change.Err(u.server.Ref())
-	}
-	if err == nil {
-		err = u.change.NeedsRestart(u.server.Ref(), u.in.Restart || u.off)
-	}
-	if err != nil {
-		return err
+	switch {
+	case decision.Change != nil:
+		u.change = *decision.Change
+	case !decision.Stands:
+		return errs.NewPermanent(u.server.Ref(), "update", errs.Reason("its record's worker does not say what there is to change"), "use one version of burrow on all workers, then apply again")
 	}
 	u.restart = u.in.Restart && !u.off && (u.change.Machine || u.adds() || u.drops())
 	var fields []string

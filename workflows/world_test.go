@@ -63,7 +63,13 @@ func newWorld(t *testing.T) *world {
 		if w.stands != nil {
 			rec := *w.stands
 			rec.Status.Phase, rec.Status.Operation = in.Phase, &in.Operation
-			return state.BeginOut{Found: true, Record: rec}
+			out := state.BeginOut{Found: true, Record: rec}
+			if in.Declared != nil {
+				var err error
+				out.Decision, err = manifest.Decide(w.stands, *in.Declared)
+				require.NoError(t, err)
+			}
+			return out
 		}
 		return state.BeginOut{Found: true, Record: manifest.Record{Kind: in.Kind, Spec: specOr(in.Spec), Status: w.record, Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1}}}
 	})
@@ -201,7 +207,7 @@ func standingRecord(t *testing.T, in ProvisionServerIn) manifest.Record {
 		Kind: manifest.KindServer, Spec: spec,
 		Metadata: manifest.RecordMeta{Metadata: in.Metadata, UID: "uid-1", Generation: 1},
 		Status: manifest.Status{
-			Phase: manifest.PhaseRunning, Host: "kvm1", Bundle: in.Bundle, Login: "debian", HostKeys: []string{"ssh-ed25519 BBBB"},
+			Phase: manifest.PhaseRunning, Host: "kvm1", Addresses: []string{"172.16.90.2/24"}, Bundle: in.Bundle, Login: "debian", HostKeys: []string{"ssh-ed25519 BBBB"},
 			Ports: []manifest.Port{{Name: "db-net-0", Network: "db-net", NetworkUID: "uid-net", Bridge: "br-db-net", Addresses: []string{"172.16.90.2/24"}}},
 			Disks: []manifest.Disk{{Name: "boot", Target: "vda", Volume: "db-uid-1-boot.qcow2", SizeGiB: 10, Owned: true}}, Seed: "/seed.iso",
 		},

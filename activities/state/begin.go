@@ -23,7 +23,11 @@ func (a *Activities) Begin(ctx context.Context, in BeginIn) (BeginOut, error) {
 		if errors.Is(err, errs.ErrNotFound) {
 			return BeginOut{}, refuse(in, errs.ErrNotFound, "create it first: burrow apply")
 		}
-		return BeginOut{Found: err == nil, Record: rec}, err
+		if err != nil || in.Declared == nil {
+			return BeginOut{Found: err == nil, Record: rec}, err
+		}
+		decision, err := manifest.Decide(&rec, *in.Declared)
+		return BeginOut{Found: true, Record: rec, Decision: decision}, err
 	case manifest.PhaseDeleting:
 		rec, err := a.change(ctx, in, allowDelete)
 		if errors.Is(err, errs.ErrNotFound) {
@@ -85,6 +89,11 @@ func newRecord(in BeginIn) manifest.Record {
 func allowUpdate(in BeginIn, rec *manifest.Record) error {
 	if phase := rec.Status.Phase; phase == manifest.PhaseFailed || (!phase.Settled() && phase != manifest.PhaseUpdating) {
 		return refuse(in, fmt.Errorf("%w state: it is %s", errs.ErrInvalid, phase), "see burrow describe "+object(in))
+	}
+	if in.Declared != nil {
+		if _, err := manifest.Decide(rec, *in.Declared); err != nil {
+			return err
+		}
 	}
 	occupy(in, rec)
 	return nil

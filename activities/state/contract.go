@@ -14,6 +14,9 @@ type BeginIn struct {
 	Operation   manifest.Operation `json:"operation"`
 	Bundle      string             `json:"bundle,omitempty"`
 	RequestedBy string             `json:"requestedBy,omitempty"`
+	// Declared is what a server is to become (Updating): what there is to change is
+	// decided before the record is the operation's.
+	Declared *manifest.Declared `json:"declared,omitempty"`
 }
 
 // BeginOut is the record as written.
@@ -29,11 +32,14 @@ type BeginIn struct {
 type BeginOut struct {
 	Found  bool            `json:"found"`
 	Record manifest.Record `json:"record"`
+	// Decision answers Declared; what cannot be changed → Permanent, and nothing is written.
+	Decision manifest.Decision `json:"decision,omitzero"`
 }
 
 // FinishIn writes the settled status of a record whole. The phase is Status.Phase.
 // Conflict-safe: only while the record still carries UID and the operation's RunID.
-// With Spec, what is declared is replaced in the same write, and the generation goes up.
+// With Spec, what is declared is replaced in the same write, and the generation goes up if
+// it differs.
 type FinishIn struct {
 	Kind   manifest.Kind   `json:"kind"`
 	Name   string          `json:"name"`
@@ -89,12 +95,16 @@ type RemoveIn struct {
 type LookIn struct {
 	Kind manifest.Kind `json:"kind"`
 	Name string        `json:"name"`
+	// Declared asks for the decision about it as well; nil: only for the record.
+	Declared *manifest.Declared `json:"declared,omitempty"`
 }
 
-// LookOut is the record. Absent → Found false, success.
+// LookOut is the record. Absent → Found false, success. What is declared and cannot be →
+// Permanent, with the fields' names.
 type LookOut struct {
-	Found  bool            `json:"found"`
-	Record manifest.Record `json:"record"`
+	Found    bool              `json:"found"`
+	Record   manifest.Record   `json:"record"`
+	Decision manifest.Decision `json:"decision,omitzero"`
 }
 
 // AwaitClosedIn waits (heartbeating) until a workflow has no open run. Unknown is closed.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -22,7 +23,7 @@ func (a *Activities) Finish(ctx context.Context, in FinishIn) (activities.Nothin
 			fmt.Errorf("%w: phase %q is not settled", errs.ErrInvalid, in.Status.Phase), "")
 	}
 	return a.settle(ctx, target{in.Kind, in.Name, in.UID, "finish operation"}, in.Status, func(rec *manifest.Record) {
-		if len(in.Spec) > 0 {
+		if len(in.Spec) > 0 && (!bytes.Equal(rec.Spec, in.Spec) || len(manifest.MetadataDifferences(rec.Metadata.Metadata, in.Metadata)) > 0) {
 			rec.Spec = in.Spec
 			rec.Metadata.Comment, rec.Metadata.Labels, rec.Metadata.NodeName = in.Metadata.Comment, in.Metadata.Labels, in.Metadata.NodeName
 			rec.Metadata.Generation++

@@ -1,6 +1,10 @@
 package state
 
-import "context"
+import (
+	"context"
+
+	"burrow.dev/burrow/manifest"
+)
 
 // Look reads a record; one that is not there is no error.
 func (a *Activities) Look(ctx context.Context, in LookIn) (LookOut, error) {
@@ -8,5 +12,9 @@ func (a *Activities) Look(ctx context.Context, in LookIn) (LookOut, error) {
 	if err != nil || len(recs) == 0 {
 		return LookOut{}, err
 	}
-	return LookOut{Found: true, Record: recs[0]}, nil
+	out := LookOut{Found: true, Record: recs[0]}
+	if in.Declared != nil {
+		out.Decision, err = manifest.Decide(&recs[0], *in.Declared)
+	}
+	return out, err
 }

@@ -300,3 +300,36 @@ func TestAnOperationOnALostServerDoesNotCarryItsLossOn(t *testing.T) {
 	require.Equal(t, "as it was", begun.Record.Status.Message, "what the operation writes at its end is made from this")
 	require.Equal(t, first.Record.Metadata.UID, begun.Record.Metadata.UID)
 }
+
+func TestWhatAServerIsToBecomeIsDecidedBeforeItsRecordIsTaken(t *testing.T) {
+	d := newDesk(t)
+	in := build(testRun)
+	in.Spec = []byte(`{"cpu":1,"mmImage":"debian12"}`)
+	out, err := d.begin(in)
+	require.NoError(t, err)
+	require.NoError(t, d.run(d.a.Finish, state.FinishIn{
+		Kind: manifest.KindServer, Name: "db", UID: out.Record.Metadata.UID, Status: manifest.Status{Phase: manifest.PhaseRunning},
+	}))
+	before := d.get("db")
+	update := state.BeginIn{Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: "db"}, Phase: manifest.PhaseUpdating, Operation: operation("u")}
+	become := func(spec string) *manifest.Declared {
+		return &manifest.Declared{Kind: manifest.KindServer, Metadata: before.Metadata.Metadata, Spec: []byte(spec)}
+	}
+
+	update.Declared = become(`{"cpu":1,"mmImage":"debian13"}`)
+	_, err = d.begin(update)
+	require.ErrorIs(t, err, errs.ErrInvalid)
+	require.Equal(t, errs.Permanent, errs.ClassOf(err))
+	require.Equal(t, before, d.get("db"), "what is refused is not begun")
+
+	update.Declared = become(`{"cpu":2,"mmImage":"debian12"}`)
+	for range 2 {
+		out, err = d.begin(update)
+		require.NoError(t, err)
+		require.True(t, out.Decision.Change.Machine)
+		require.Equal(t, manifest.PhaseUpdating, d.get("db").Status.Phase)
+	}
+	looked, err := d.a.Look(t.Context(), state.LookIn{Kind: manifest.KindServer, Name: "db", Declared: become(string(before.Spec))})
+	require.NoError(t, err)
+	require.True(t, looked.Decision.Stands)
+}
