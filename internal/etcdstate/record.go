@@ -18,8 +18,11 @@ const (
 	// MaxValue is the size in bytes that no value reaches: etcd keeps its whole keyspace
 	// in memory, so what is big goes to the blob store.
 	MaxValue = 64 << 10
-	// listPage is how many records one request of List reads: bounded memory on both sides.
+	// listPage is how many keys with small values one request reads: bounded memory on both sides.
 	listPage = 500
+	// recordsPage is how many records one request reads, less than 4 MiB: a page is held for
+	// as long as a slow reader takes.
+	recordsPage = 64
 	// keysPage is how many keys, without values, one request reads.
 	keysPage = 5000
 )
@@ -143,7 +146,7 @@ func (s *Store) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.R
 		}
 		living = func(rec *manifest.Record) { setLiveness(rec, slices.Contains(alive, rec.Metadata.Name)) }
 	}
-	_, err := s.EachPage(ctx, s.Key(folder, ""), func(kv *mvccpb.KeyValue) error {
+	_, err := s.eachPage(ctx, s.Key(folder, ""), 0, recordsPage, func(kv *mvccpb.KeyValue) error {
 		rec, err := decodeRecord(kv)
 		if err != nil {
 			return err

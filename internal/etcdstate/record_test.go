@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"burrow.dev/burrow/internal/devstacktest"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
@@ -144,4 +145,19 @@ func TestEtcdAwayIsTransientAndACancelledCallIsNot(t *testing.T) {
 	_, err = s.Get(ctx, manifest.KindServer, "db")
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, errs.ErrUnavailable)
+}
+
+func TestListingHoldsAPageOfRecords(t *testing.T) {
+	const n = 3*recordsPage + 1
+	endpoint := devstacktest.Etcd(t)
+	createMany(t, openStore(t, endpoint, Options{}), n)
+	var read values
+	s := openStore(t, endpoint, read.options())
+	told := int64(0)
+	require.NoError(t, s.Each(t.Context(), manifest.KindServer, func(manifest.Record) error {
+		require.LessOrEqual(t, read.Load(), told+recordsPage)
+		told++
+		return nil
+	}))
+	require.Equal(t, int64(n), told)
 }

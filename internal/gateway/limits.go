@@ -17,6 +17,9 @@ const (
 	maxConnections          = 512
 	maxStreams              = 1024
 	maxStreamsPerConnection = 256
+	// maxListings bounds how many listings of whole records are read at once, each of which
+	// holds up to 4 MiB; others wait for their turn.
+	maxListings = 32
 
 	// connectTimeout bounds the handshake and the client's first question: the other
 	// side is on this machine or in this site.

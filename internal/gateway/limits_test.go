@@ -71,3 +71,48 @@ func TestALongErrorStillArrives(t *testing.T) {
 	require.ErrorContains(t, err, "free space")
 	require.Less(t, len(err.Error()), 3*maxDetail)
 }
+
+// slow is a store whose listings wait for their end.
+type slow struct {
+	*store
+	begun chan struct{}
+	end   chan struct{}
+}
+
+func (s slow) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
+	s.begun <- struct{}{}
+	select {
+	case <-s.end:
+	case <-ctx.Done():
+	}
+	return s.store.Each(ctx, kind, fn)
+}
+
+// Each listing holds a page of records for as long as its reader takes.
+func TestOnlySoManyListingsAreReadAtOnce(t *testing.T) {
+	records := slow{&store{}, make(chan struct{}, maxListings+2), make(chan struct{})}
+	d := deps(t, records.store)
+	d.Records = records
+	c := connect(t, serve(t, d))
+	var listings sync.WaitGroup
+	for range maxListings {
+		listings.Go(func() {
+			if _, err := c.List(t.Context(), manifest.KindServer); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range maxListings {
+		<-records.begun
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := c.List(ctx, manifest.KindServer)
+	waited := len(records.begun) == 0
+	close(records.end)
+	listings.Wait()
+	require.Error(t, err)
+	require.True(t, waited, "it waits for its turn")
+	_, err = c.List(t.Context(), manifest.KindServer)
+	require.NoError(t, err)
+}

@@ -33,6 +33,12 @@ func record(ctx context.Context, from Records, kind manifest.Kind, name string) 
 
 // ListRecords implements the service.
 func (s *Server) ListRecords(req *gatewaypb.ListRecordsRequest, stream grpc.ServerStreamingServer[gatewaypb.Record]) error {
+	select {
+	case s.listings <- struct{}{}:
+		defer func() { <-s.listings }()
+	case <-stream.Context().Done():
+		return stream.Context().Err()
+	}
 	return s.deps.Records.Each(stream.Context(), manifest.Kind(req.GetKind()), func(rec manifest.Record) error {
 		encoded, err := encodeRecord(rec)
 		if err != nil {

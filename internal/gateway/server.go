@@ -29,6 +29,8 @@ type Server struct {
 	log  *slog.Logger
 	// streams holds one token for each open stream.
 	streams chan struct{}
+	// listings holds one token for each listing of whole records.
+	listings chan struct{}
 }
 
 // NewServer makes a server from its dependencies.
@@ -37,7 +39,10 @@ func NewServer(deps Deps) *Server {
 	if log == nil {
 		log = slog.Default()
 	}
-	return &Server{deps: deps, log: log.With("part", "gateway"), streams: make(chan struct{}, maxStreams)}
+	return &Server{
+		deps: deps, log: log.With("part", "gateway"),
+		streams: make(chan struct{}, maxStreams), listings: make(chan struct{}, maxListings),
+	}
 }
 
 // Serve listens where cfg says (the socket, the address with mutual TLS, or both) and
