@@ -2,14 +2,19 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"burrow.dev/burrow/activities"
@@ -24,6 +29,8 @@ const (
 	scheduleKeep = 5 * time.Minute
 	// catchUp: a sweep that was missed while nothing ran needs no more than the next one.
 	catchUp = time.Minute
+	// scheduleMade is the key in the memo of a schedule's action that says what it was made from.
+	scheduleMade = "madeFrom"
 )
 
 // schedule is one of ours, as it is to be.
@@ -60,7 +67,34 @@ func keepSchedules(ctx context.Context, p *parts) error {
 	}
 }
 
-// ensureSchedule makes a schedule; one that is there gets what differs.
+// madeFrom tells versions of a schedule apart: an upgrade may change what it starts.
+func madeFrom(spec client.ScheduleSpec, action *client.ScheduleWorkflowAction) (string, error) {
+	encoded, err := json.Marshal(struct {
+		Spec   client.ScheduleSpec
+		Action *client.ScheduleWorkflowAction
+	}{spec, action})
+	return fmt.Sprintf("%x", sha256.Sum256(encoded)), err
+}
+
+// madeOf gives what a schedule that is there was made from; "" is not said.
+func madeOf(there *client.ScheduleDescription) string {
+	action, ok := there.Schedule.Action.(*client.ScheduleWorkflowAction)
+	if !ok {
+		return ""
+	}
+	payload, ok := action.Memo[scheduleMade].(*commonpb.Payload)
+	if !ok {
+		return ""
+	}
+	var made string
+	if converter.GetDefaultDataConverter().FromPayload(payload, &made) != nil {
+		return ""
+	}
+	return made
+}
+
+// ensureSchedule makes a schedule; one that was made from something else, as by another
+// version of burrow, is made as it is to be.
 func ensureSchedule(ctx context.Context, c client.Client, s schedule) error {
 	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.every}}}
 	action := &client.ScheduleWorkflowAction{
@@ -71,7 +105,12 @@ func ensureSchedule(ctx context.Context, c client.Client, s schedule) error {
 		}},
 		StaticSummary: s.id + " of everything, every " + s.every.String(),
 	}
-	_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{
+	made, err := madeFrom(spec, action)
+	if err != nil {
+		return err
+	}
+	action.Memo = map[string]any{scheduleMade: made}
+	_, err = c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID: s.id, Spec: spec, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: catchUp,
 	})
 	if err == nil || !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
@@ -86,7 +125,7 @@ func ensureSchedule(ctx context.Context, c client.Client, s schedule) error {
 	if err != nil {
 		return err
 	}
-	if there.Schedule.Spec != nil && reflect.DeepEqual(there.Schedule.Spec.Intervals, spec.Intervals) {
+	if there.Schedule.Spec != nil && reflect.DeepEqual(there.Schedule.Spec.Intervals, spec.Intervals) && madeOf(there) == made {
 		return nil
 	}
 	return handle.Update(ctx, client.ScheduleUpdateOptions{

@@ -366,6 +366,31 @@ func TestSchedulesAreMadeOnceAndStartTheSweepThatAnybodyMayStart(t *testing.T) {
 	}, patience, 50*time.Millisecond)
 }
 
+func TestAScheduleOfAnotherVersionGetsTheActionOfThisOne(t *testing.T) {
+	w := newSweepWorld(t)
+	s := schedules()[0]
+	handle := w.client.ScheduleClient().GetHandle(t.Context(), s.id)
+	workflow := func() (string, int64) {
+		d, err := handle.Describe(t.Context())
+		require.NoError(t, err)
+		return d.Schedule.Action.(*client.ScheduleWorkflowAction).Workflow.(string), d.Info.LastUpdateAt.UnixNano()
+	}
+	require.NoError(t, ensureSchedule(t.Context(), w.client, s))
+	require.NoError(t, handle.Update(t.Context(), client.ScheduleUpdateOptions{
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			action := in.Description.Schedule.Action.(*client.ScheduleWorkflowAction)
+			action.Workflow, action.Memo = "Older", nil
+			return &client.ScheduleUpdate{Schedule: &in.Description.Schedule}, nil
+		},
+	}))
+	require.NoError(t, ensureSchedule(t.Context(), w.client, s))
+	name, updated := workflow()
+	require.Equal(t, workflows.NameScheduled, name)
+	require.NoError(t, ensureSchedule(t.Context(), w.client, s))
+	_, again := workflow()
+	require.Equal(t, updated, again, "what is as it is to be is left alone")
+}
+
 func TestWhatARecordSaysAndEtcdDoesNotHoldIsNotedAndLeftAlone(t *testing.T) {
 	w := newSweepWorld(t)
 	w.network("a")
