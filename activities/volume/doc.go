@@ -1,6 +1,7 @@
 // Package volume makes and deletes the disks of servers, and Volume resources.
 //
 //	image (qcow2, read-only) ◀── backing ── <server>-<uid8>-boot.qcow2          vda
+//	                                        <server>-<uid8>-boot2.qcow2         vda after a rebuild
 //	                                        <server>-<uid8>-data-<name>.qcow2   vdb …
 //	Volume resource                         vol-<name>-<uid8>.qcow2
 //
