@@ -67,8 +67,12 @@ func encodeUsage(u addrspace.Usage) *gatewaypb.AddressUsage {
 
 // ReserveAddresses implements the service.
 func (a addressPools) ReserveAddresses(ctx context.Context, req *gatewaypb.ReserveAddressesRequest) (*gatewaypb.ReserveAddressesResponse, error) {
+	by := requester(req)
+	if by == addrspace.ByManifest {
+		by += " (a person)" // the manifest's own reservations are told apart by this word
+	}
 	err := a.changeReserved(ctx, "reserve", req, func(uid string, r netipx.IPRange) error {
-		return a.deps.Addresses.Reserve(ctx, uid, r, addrspace.Reservation{By: req.GetBy(), Comment: req.GetComment()})
+		return a.deps.Addresses.Reserve(ctx, uid, r, addrspace.Reservation{By: by, Comment: req.GetComment()})
 	})
 	if err != nil {
 		return nil, err

@@ -119,6 +119,26 @@ func TestWhatCannotBeReservedIsExplained(t *testing.T) {
 	require.ErrorIs(t, c.ListAddresses(ctx, "none", nil, nil), errs.ErrNotFound)
 }
 
+func TestWhoReservesIsWrittenDownAsPlainText(t *testing.T) {
+	pool, records := newPool(t, manifest.Subnet{CIDR: "10.0.0.0/24", Gateway: "none", Reserved: []string{"10.0.0.9"}})
+	d := deps(t, records)
+	d.Addresses = pool
+	c := connect(t, serve(t, d))
+	by := map[string]string{"10.0.0.5": addrspace.ByManifest, "10.0.0.6": "a\x1b[31mb\nc", "10.0.0.7": strings.Repeat("x", 4096)}
+	for addr, name := range by {
+		require.NoError(t, c.ReserveAddresses(t.Context(), "lan", netipx.MustParseIPRange(addr+"-"+addr), "", name))
+	}
+	got := map[string]string{}
+	require.NoError(t, pool.EachAddress(t.Context(), "net-uid", func(h addrspace.Holding) error {
+		got[h.First.String()] = h.Owner
+		return nil
+	}))
+	require.Equal(t, addrspace.ByManifest, got["10.0.0.9"])
+	require.NotEqual(t, addrspace.ByManifest, got["10.0.0.5"], "only the manifest reserves in its own name")
+	require.Equal(t, "ab c", got["10.0.0.6"])
+	require.LessOrEqual(t, len(got["10.0.0.7"]), maxRequester+len("…"))
+}
+
 func TestALargeNetworkIsListedAPageAtATime(t *testing.T) {
 	pool, records := newPool(t, manifest.Subnet{CIDR: "10.0.0.0/16", Gateway: "10.0.0.1"})
 	const servers = 2500 // more than a page of the listing

@@ -29,11 +29,12 @@ func (s secrets) SetSecret(ctx context.Context, req *gatewaypb.SetSecretRequest)
 	if s.deps.Secrets == nil {
 		return nil, absent("secrets")
 	}
-	created, err := s.deps.Secrets.Set(ctx, req.GetName(), req.GetValue(), req.GetBy())
+	by := requester(req)
+	created, err := s.deps.Secrets.Set(ctx, req.GetName(), req.GetValue(), by)
 	if err != nil {
 		return nil, err
 	}
-	s.log.Info("a secret was set", "secret", req.GetName(), "by", req.GetBy())
+	s.log.Info("a secret was set", "secret", req.GetName(), "by", by)
 	return &gatewaypb.SetSecretResponse{Created: created}, nil
 }
 
@@ -107,10 +108,10 @@ func (s secrets) RotateKey(req *gatewaypb.RotateKeyRequest, stream grpc.ServerSt
 	if s.deps.Secrets == nil {
 		return absent("secrets")
 	}
-	asked := keyring.Rotation{By: req.GetBy(), Host: s.deps.Info.Host, Without: req.GetWithout()}
+	asked := keyring.Rotation{By: requester(req), Host: s.deps.Info.Host, Without: req.GetWithout()}
 	return s.deps.Secrets.Rotate(stream.Context(), asked, func(step keyring.Step) {
 		if step.Phase != keyring.Encrypts {
-			s.log.Info("rotation of the master key", "phase", string(step.Phase), "key", step.KeyID, "by", req.GetBy())
+			s.log.Info("rotation of the master key", "phase", string(step.Phase), "key", step.KeyID, "by", asked.By)
 		}
 		// Who asked may have gone; the stream's context then ends the rotation.
 		_ = stream.Send(&gatewaypb.RotateKeyEvent{
