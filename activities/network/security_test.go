@@ -151,10 +151,13 @@ func TestVLANsAreKeptFromTheFirstPacket(t *testing.T) {
 	ears["gateway"] = link(t, manifest.NamespaceName("lan"), "gateway")
 	stop := chatter(t, ten, ethernet(broadcast, macOf(ten.port().MAC), 0, 0x0800, ip(ten, "from ten")))
 	s.provision(t, ten)
+	stop()
+	ears["ten"] = link(t, ten.ns, "eth0") // the one before is full of its own talk
 
 	say := func(g *guest, vlan int, data string) {
 		send(t, ears[g.server.Name], ethernet(broadcast, macOf(g.port().MAC), vlan, 0x0800, ip(g, data)))
 	}
+	say(ten, 0, "from ten")
 	say(twenty, 0, "from twenty")
 	say(trunk, 10, "trunk on 10")
 	say(trunk, 20, "trunk on 20")
@@ -170,7 +173,6 @@ func TestVLANsAreKeptFromTheFirstPacket(t *testing.T) {
 			heard[where][string(data)] = tagOf(f)
 		}
 	}
-	stop()
 	require.Equal(t, map[string]map[string]int{
 		"ten":     {"trunk on 10": 0, "native untagged": 0},
 		"twenty":  {"trunk on 20": 0, "native on 20": 0},
