@@ -120,7 +120,7 @@ func (s *site) etcd(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-var transientKey = regexp.MustCompile(`^(locks|alive|elections?|keyholders|deleted)/|/(q|cursor|b)/`)
+var transientKey = regexp.MustCompile(`^(locks|alive|elections?|keyholders|deleted|sweep)/|/(q|cursor|b)/`)
 
 // difference gives the lines that are in a and not in b.
 func difference(a, b []string) []string {
