@@ -19,7 +19,7 @@ import (
 
 var (
 	cellsFlag      = flag.String("cells", "", "run the cells whose name matches this `REGEXP`")
-	widthFlag      = flag.Int("width", 6, "how many cells run side by side")
+	widthFlag      = flag.Int("width", 8, "how many cells run side by side")
 	seedFlag       = flag.String("seed", "", "of the slice and of random faults; default: the commit")
 	budgetFlag     = flag.Duration("budget", 0, "begin no more cells after this `TIME`; default: no limit, or that of a slice")
 	resultsFlag    = flag.String("results", "", "note what went well in `FILE`, and leave it out the next time")
@@ -62,7 +62,7 @@ const (
 	// sliceTime is when a slice starts no more cells: all of `make test` waits for it.
 	sliceTime = 2 * time.Minute
 	// sliceMost bounds a slice on a fast machine.
-	sliceMost = 60
+	sliceMost = 64
 )
 
 // TestEveryOperationEndsAsPromisedWhateverHappens runs the matrix, or the slice of it that

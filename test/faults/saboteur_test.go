@@ -18,7 +18,7 @@ import (
 // be minutes.
 // hastyHeartbeat is how soon a dead worker is noticed: the product's own ten seconds, a
 // hundred times, would be most of the matrix. TestAStepStartsAgain… takes the product's.
-const hastyHeartbeat = 4 * time.Second
+const hastyHeartbeat = 3 * time.Second
 
 // hungTimeout is how long one that is ordered to hang may take: the real limit may be minutes.
 const hungTimeout = 6 * time.Second
