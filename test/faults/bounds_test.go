@@ -130,10 +130,10 @@ spec:
 	f.clean()
 }
 
-// smallField is a field on an installation of its own, for the commits that the test is for.
+// smallField is a field on an installation of its own, in the long form.
 func smallField(t *testing.T, width int) *field {
 	t.Helper()
-	inSlice(t)
+	longForm(t)
 	return newField(newSite(t), width)
 }
 

@@ -35,9 +35,7 @@ const (
 // all end Running, no history grows without bound, and meanwhile the CLI answers. How fast
 // and with how much memory is said, not required.
 func TestTwoHundredServersAtOnceAllEnd(t *testing.T) {
-	if !full() {
-		t.Skip("starts 200 guests: BURROW_FAULTS=1")
-	}
+	longForm(t)
 	s := newSite(t)
 	f := newField(s, 1)
 	var text strings.Builder

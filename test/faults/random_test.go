@@ -13,23 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var randomFlag = flag.Int("random", 0, "how many provisions with random faults; default: 500 with BURROW_FAULTS, else 12")
+var randomFlag = flag.Int("random", 0, "how many provisions with random faults; default: 500 with BURROW_FAULTS=1, else none")
 
 // TestProvisionsWithRandomFaultsLeaveNothing builds servers with faults that a seed
 // chooses, side by side and mixed.
 func TestProvisionsWithRandomFaultsLeaveNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills things for minutes")
-	}
 	n := *randomFlag
-	if n == 0 && full() {
+	if n == 0 {
+		longForm(t)
 		n = 500
 	}
-	if n == 0 {
-		n = 12
-	}
 	seed := seed(t)
-	if *seedFlag == "" && full() { // another one with every run
+	if *seedFlag == "" { // another one with every run
 		seed = fmt.Sprintf("%s-%d-%d", seed, time.Now().Unix(), os.Getpid())
 	}
 	t.Logf("%d provisions, seed %s (again: -seed %s -random %d)", n, seed, seed, n)

@@ -35,9 +35,10 @@ func remember(path string, all []outcome) error {
 	return nil
 }
 
-// recall gives the cells that went well in earlier parts of a run.
-func recall(path string, cells []cell) (well []outcome, open []cell, err error) {
-	done := map[string]bool{}
+// recall gives how the cells of earlier parts of a run went, and those that are still to
+// be run: never, or not well the last time.
+func recall(path string, cells []cell) (earlier []outcome, open []cell, err error) {
+	last := map[string]result{}
 	if path != "" {
 		file, err := os.Open(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -49,15 +50,21 @@ func recall(path string, cells []cell) (well []outcome, open []cell, err error) 
 			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 				return nil, nil, err
 			}
-			done[r.Cell] = r.Error == ""
+			last[r.Cell] = r
 		}
 	}
 	for _, c := range cells {
-		if done[c.String()] {
-			well = append(well, outcome{cell: c})
-		} else {
+		r, played := last[c.String()]
+		o := outcome{cell: c}
+		if r.Error != "" {
+			o.err = errors.New(r.Error)
+		}
+		if played {
+			earlier = append(earlier, o)
+		}
+		if o.err != nil || !played {
 			open = append(open, c)
 		}
 	}
-	return well, open, nil
+	return earlier, open, nil
 }
