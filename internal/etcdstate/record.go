@@ -216,11 +216,23 @@ func (s *Store) KeysBelow(ctx context.Context, folder string) ([]string, error) 
 
 func decodeRecord(kv *mvccpb.KeyValue) (manifest.Record, error) {
 	var rec manifest.Record
-	if err := json.Unmarshal(kv.Value, &rec); err != nil {
+	err := json.Unmarshal(kv.Value, &rec)
+	if err == nil {
+		err = isOf(kv, rec.Kind, rec.Metadata.Name)
+	}
+	if err != nil {
 		return rec, errs.NewOperator(string(kv.Key), "decode record", err, "restore it from a backup, or delete the key")
 	}
 	rec.Metadata.ResourceVersion = kv.ModRevision
 	return rec, nil
+}
+
+// isOf refuses a record of another resource than its key's.
+func isOf(kv *mvccpb.KeyValue, kind manifest.Kind, name string) error {
+	if folder, ok := folders[kind]; !ok || !strings.HasSuffix(string(kv.Key), "/"+folder+"/"+name) {
+		return fmt.Errorf("%w: it is the record of %q", errs.ErrInvalid, ref(kind, name))
+	}
+	return nil
 }
 
 func encodeRecord(rec manifest.Record) (string, error) {

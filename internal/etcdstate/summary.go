@@ -168,7 +168,7 @@ type summaryPort struct {
 // read all the same, is given as it is.
 func summarize(kv *mvccpb.KeyValue) ([]byte, error) {
 	var s summary
-	if json.Unmarshal(kv.Value, &s) != nil {
+	if json.Unmarshal(kv.Value, &s) != nil || isOf(kv, s.Kind, s.Metadata.Name) != nil {
 		rec, err := decodeRecord(kv)
 		if err != nil {
 			return nil, err
