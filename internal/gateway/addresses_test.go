@@ -115,6 +115,12 @@ func TestWhatCannotBeReservedIsExplained(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 		require.Equal(t, errs.Permanent, errs.ClassOf(err), text)
 	}
+	for comment, want := range map[string]string{"caf\xe9": "UTF-8", strings.Repeat("x", 1000): "at most 400"} {
+		err := c.ReserveAddresses(ctx, "lan", netipx.MustParseIPRange("10.0.0.20-10.0.0.21"), comment, "bob")
+		require.ErrorIs(t, err, errs.ErrInvalid)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "another comment", "it says what to do")
+	}
 	require.ErrorIs(t, c.UnreserveAddresses(ctx, "none", netipx.MustParseIPRange("10.0.0.5-10.0.0.5")), errs.ErrNotFound)
 	require.ErrorIs(t, c.ListAddresses(ctx, "none", nil, nil), errs.ErrNotFound)
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"go4.org/netipx"
 
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway/gatewaypb"
+	"burrow.dev/burrow/manifest"
 )
 
 // SubnetUsage is how many addresses of a subnet are in which state: decimal, or "more than
@@ -76,6 +79,9 @@ func decodeUsage(u *gatewaypb.AddressUsage) []SubnetUsage {
 
 // ReserveAddresses keeps a range of a network from being given out.
 func (c *Client) ReserveAddresses(ctx context.Context, network string, r netipx.IPRange, comment, by string) error {
+	if !utf8.ValidString(comment) {
+		return errs.NewPermanent(manifest.Ref(manifest.KindNetwork, network), "reserve "+rangeText(r), errs.Reason("%w: the comment is not in UTF-8", errs.ErrInvalid), "write another comment")
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := gatewaypb.NewAddressesClient(c.conn).ReserveAddresses(ctx, &gatewaypb.ReserveAddressesRequest{

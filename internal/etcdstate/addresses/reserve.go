@@ -37,8 +37,12 @@ const (
 func (a *Allocator) Reserve(ctx context.Context, networkUID string, r netipx.IPRange, note addrspace.Reservation) error {
 	k := keys{a.store, networkUID}
 	r = netipx.IPRangeFrom(r.From().Unmap(), r.To().Unmap())
-	if note.By == "" || len(note.By)+len(note.Comment) > maxNote {
-		return errs.NewPermanent("addresses "+r.String(), "reserve", fmt.Errorf("%w: name and comment of who reserves them have 1 to %d bytes", errs.ErrInvalid, maxNote), "")
+	if note.By == "" {
+		return errs.NewPermanent("addresses "+r.String(), "reserve", fmt.Errorf("%w: nobody is named who reserves them", errs.ErrInvalid), "say who")
+	}
+	if size := len(note.By) + len(note.Comment); size > maxNote {
+		return errs.NewPermanent("addresses "+r.String(), "reserve",
+			fmt.Errorf("%w: comment and name of who reserves them have %d bytes, and at most %d are taken", errs.ErrInvalid, size, maxNote), "write another comment, a shorter one")
 	}
 	if note.Since.IsZero() {
 		note.Since = time.Now().UTC()
