@@ -198,7 +198,15 @@ func (a *Activities) checkName(ctx context.Context, s activities.Server) error {
 	case err != nil:
 		return about(s, "look for domain "+s.Name, err)
 	}
-	return foreign(s, "define domain", id)
+	switch uid, err := a.markOf(ctx, id); {
+	case errors.Is(err, errs.ErrNotFound):
+		return foreign(s, "define domain", id)
+	case err != nil:
+		return about(s, "look at domain "+s.Name, err)
+	default:
+		return errs.NewPermanent(s.Ref(), "define domain", errs.Reason("%w: a domain named %s is there already, of burrow's server with uid %s", errs.ErrExists, s.Name, uid),
+			"`burrow drift` shows what is left of it; save what you need, then burrow sweep --remove "+uid)
+	}
 }
 
 // foreign refuses an action on a domain that is not the server's.

@@ -35,6 +35,19 @@ func TestAForeignDomainOfTheNameIsNamedAndNotTouched(t *testing.T) {
 	require.NoError(t, err, "still there")
 }
 
+// Such a guest is there after a restore from before it was built.
+func TestAGuestThatASweepAsksAboutIsNamedByItsOwner(t *testing.T) {
+	s := newSite(t)
+	left, _ := s.started(t)
+	in := s.input(t)
+	in.Server.Name = left.Server.Name
+	_, err := s.Start(t.Context(), in)
+	require.ErrorIs(t, err, errs.ErrExists)
+	require.Equal(t, errs.Permanent, errs.ClassOf(err))
+	require.ErrorContains(t, err, "burrow sweep --remove "+left.Server.UID)
+	require.NotContains(t, err.Error(), "virsh", "its disks and addresses would stay")
+}
+
 func TestADomainOfOurUUIDWithoutOurMarkIsNotTouched(t *testing.T) {
 	s := newSite(t)
 	in := s.input(t)
