@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -88,7 +89,7 @@ func Configure(ctx context.Context, folder Folder, settings Settings, accounts A
 		c.Said = append(c.Said, "made certificates: "+strings.Join(renewed, ", "))
 	}
 	if file := c.Worker.MasterKeyFile; file != "" {
-		if err := pki.EnsureMasterKey(file); err != nil {
+		if err := folder.ensureMasterKey(file); err != nil {
 			return nil, err
 		}
 	}
@@ -96,6 +97,22 @@ func Configure(ctx context.Context, folder Folder, settings Settings, accounts A
 		return nil, err
 	}
 	return c, writeJSON(folder.ClientFile(), c.Client, 0o640, gid)
+}
+
+// ensureMasterKey makes the first master key. Where there are records already it refuses
+// to: a new one reads none of the secrets in etcd.
+func (f Folder) ensureMasterKey(file string) error {
+	_, err := os.Lstat(f.path("etcd", "member"))
+	world := err == nil
+	_, err = os.Lstat(file)
+	if !world || !errors.Is(err, fs.ErrNotExist) {
+		return pki.EnsureMasterKey(file)
+	}
+	next := "put your copy of it back, mode 0600"
+	if beside, _ := filepath.Glob(file + ".*"); len(beside) > 0 {
+		next = "put your copy of it, or the newest of " + strings.Join(beside, ", ") + ", there"
+	}
+	return errs.NewOperator("master key "+file, "check", errs.Reason("%w: secrets in etcd are encrypted under it", errs.ErrNotFound), next)
 }
 
 // RenewCertificates makes missing certificates and renews those near their end; gid
