@@ -177,11 +177,11 @@ func (r *restoration) intoFolder(folder installation.Folder, devstack string) (e
 	if err := folder.NothingRuns(); err != nil {
 		return err
 	}
-	conf, err := r.configure(folder)
-	if err != nil {
+	if err := r.room(folder); err != nil {
 		return err
 	}
-	if err := r.room(folder); err != nil {
+	conf, err := r.configure(folder)
+	if err != nil {
 		return err
 	}
 	if err := r.stage(folder, devstack); err != nil {
@@ -196,7 +196,11 @@ func (r *restoration) intoFolder(folder installation.Folder, devstack string) (e
 		return err
 	}
 	r.say("restored. Next:")
-	r.say("  sudo burrow up --detach")
+	up := "sudo burrow up --detach"
+	if r.IsSet("data-dir") {
+		up += " --data-dir " + string(folder)
+	}
+	r.say("  %s", up)
 	if !r.wantsHistory() {
 		r.say("  operations that were open are not known to Temporal any more")
 	}
@@ -237,14 +241,18 @@ func (r *restoration) configure(folder installation.Folder) (*installation.Confi
 	return conf, nil
 }
 
+// etcdLog is what etcd takes at once for its write-ahead log.
+const etcdLog = 64_000_000
+
 // room refuses a disk that the backup does not fit on.
 func (r *restoration) room(folder installation.Folder) error {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(string(folder), &disk); err != nil {
 		return errs.NewOperator("data directory "+string(folder), "measure", err, "")
 	}
-	if free := int64(disk.Bavail) * disk.Bsize; free < r.contents.Bytes {
-		return errs.NewOperator("data directory "+string(folder), "restore", errs.Reason("%w: %d MiB are free, the backup takes %d MiB", errs.ErrNoSpace, free>>20, r.contents.Bytes>>20),
+	need := r.contents.Bytes + etcdLog
+	if free := int64(disk.Bavail) * disk.Bsize; free < need {
+		return errs.NewOperator("data directory "+string(folder), "restore", errs.Reason("%w: %d MiB are free, %d are needed", errs.ErrNoSpace, free>>20, need>>20+1),
 			"make room; nothing was changed")
 	}
 	return nil

@@ -86,7 +86,11 @@ func runUp(c *ucli.Context, folder installation.Folder) error {
 	if err := s.Acquire(); err != nil {
 		return failed(err)
 	}
-	if err := folder.AwaitEtcd(c.Context); err != nil {
+	err = folder.AwaitEtcd(c.Context)
+	if err == nil {
+		err = folder.UnstageHistory() // of a restore that was killed
+	}
+	if err != nil {
 		return failed(errors.Join(err, s.Close()))
 	}
 	conf, gid, err := configure(c, folder, s)

@@ -236,8 +236,12 @@ func TestABackupWithoutHistoriesRestoresTheRest(t *testing.T) {
 	for _, lost := range []string{"etcd", "temporal", "blobs"} {
 		require.NoError(t, os.RemoveAll(filepath.Join(m.dir, lost)))
 	}
-	m.restore(0, file)
+	require.Contains(t, m.restore(0, file), "burrow up --detach --data-dir "+m.dir, "as it was called")
+	staged := filepath.Join(m.dir, "temporal", "restored.db")
+	require.NoError(t, os.MkdirAll(filepath.Dir(staged), 0o700))
+	require.NoError(t, os.WriteFile(staged, []byte("of a restore that was killed"), 0o600))
 	m.up(0)
+	require.NoFileExists(t, staged)
 	require.Equal(t, before, m.world())
 	m.requireFilled("")
 }
