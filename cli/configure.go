@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -198,7 +199,8 @@ func varsOf(path string) (map[string]any, error) {
 	}
 	var vars map[string]any
 	if err := yaml.Unmarshal(text, &vars); err != nil {
-		return nil, refuse(err)
+		// Without the lines around it: the wrong file may be one with secrets in it.
+		return nil, refuse(errors.New(yaml.FormatError(err, false, false)))
 	}
 	if _, err := json.Marshal(vars); err != nil { // keys that are no text, say
 		return nil, refuse(err)

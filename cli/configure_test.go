@@ -47,6 +47,14 @@ func TestVariablesAreAMappingOfBoundedSize(t *testing.T) {
 		_, err := varsOf(file(name, text))
 		require.ErrorContains(t, err, "variables file "+filepath.Join(dir, name)+": read: ", name)
 	}
+	for name, text := range map[string]string{
+		"passwd": "root:x:0:0:hunter2:/root:/bin/bash\nother:x:1:1::/:/bin/sh\n", "tabs": "a: hunter2\n\tb: [hunter2\n",
+		"key": "-----BEGIN\nhunter2: hunter2: hunter2\n", "list": "- hunter2\n",
+	} {
+		_, err = varsOf(file(name, text))
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), "hunter2", "the wrong file may hold secrets")
+	}
 	_, err = varsOf(filepath.Join(dir, "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
