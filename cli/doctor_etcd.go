@@ -22,7 +22,15 @@ func stateStoreVerdict(found gateway.StateStoreHealth, err error) []check {
 	if err != nil {
 		return []check{judged("etcd", checkFail, err, "")}
 	}
-	return []check{membersVerdict(found), sizeVerdict(found), leaderVerdict(found)}
+	checks := []check{membersVerdict(found), sizeVerdict(found), leaderVerdict(found)}
+	if len(found.WithoutMasterKey) > 0 {
+		checks = append(checks, check{
+			Name: "master key", Level: checkFail,
+			Detail: fmt.Sprintf("%s has not the one in use, %s: nothing encrypted can be read there", strings.Join(found.WithoutMasterKey, ", "), found.MasterKey),
+			Next:   "copy that key from where it is (docs/security.md) beside master.key there; do not rotate before",
+		})
+	}
+	return checks
 }
 
 func membersVerdict(found gateway.StateStoreHealth) check {

@@ -77,6 +77,9 @@ func TestTheDoctorAsksTheGatewayForEtcd(t *testing.T) {
 		"well": {stateStore{found: gateway.StateStoreHealth{
 			Members: []gateway.StateStoreMember{{Endpoint: "e1", Version: "3.7.3", Size: 1 << 20, InUse: 1 << 19, Quota: 8 << 30, Leader: true}}, Leader: "kvm1/7",
 		}}, `(?m)^ok +etcd +1 of 1 members answer, version 3\.7\.3\nok +etcd size +1\.0 MiB of 8\.0 GiB \(0 %\), 0\.5 MiB in use\nok +leader +control worker kvm1/7$`},
+		"a worker without the master key": {stateStore{found: gateway.StateStoreHealth{
+			Members: []gateway.StateStoreMember{{Endpoint: "e1", Version: "3.7.3", Quota: 8 << 30}}, Leader: "kvm1/7", MasterKey: "ab12", WithoutMasterKey: []string{"kvm2"},
+		}}, `(?m)^fail +master key +kvm2 has not the one in use, ab12`},
 		"away": {stateStore{err: errs.NewTransient("etcd", "ask status", errs.ErrUnavailable)}, `(?m)^fail +etcd +.*unavailable`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,11 +2,9 @@ package worker
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/crypto/ssh"
 
-	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/internal/keyring"
@@ -14,8 +12,7 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// Records shows the state through the gateway: it is gateway.Records and
-// gateway.StateStore.
+// Records shows the state through the gateway: it is gateway.Records.
 type Records struct {
 	store     *etcdstate.Store
 	summaries *etcdstate.Summaries
@@ -45,31 +42,6 @@ func (r Records) EachSummary(ctx context.Context, kind manifest.Kind, fn func([]
 // While etcd is away, that one will.
 func (r Records) warm(ctx context.Context) {
 	_ = r.summaries.Each(ctx, manifest.KindServer, func([]byte) error { return nil })
-}
-
-// StateStore implements gateway.StateStore.
-func (r Records) StateStore(ctx context.Context) (gateway.StateStoreHealth, error) {
-	found, err := r.store.Health(ctx)
-	if err != nil && len(found.Members) == 0 {
-		return gateway.StateStoreHealth{}, err
-	}
-	out := gateway.StateStoreHealth{Alarms: found.Alarms}
-	for _, m := range found.Members {
-		member := gateway.StateStoreMember{
-			Endpoint: m.Endpoint, Version: m.Version, Size: m.SizeBytes, InUse: m.InUseBytes, Quota: m.QuotaBytes, Leader: m.Leader,
-		}
-		if m.Err != nil {
-			member.Error = m.Err.Error()
-		}
-		out.Members = append(out.Members, member)
-	}
-	if err == nil {
-		out.Leader, err = r.store.Leader(ctx, controlLeader)
-	}
-	if errors.Is(err, errs.ErrUnavailable) {
-		err = nil // the members say which and why
-	}
-	return out, err
 }
 
 // Watch implements gateway.Records.

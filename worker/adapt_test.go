@@ -4,29 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"burrow.dev/burrow/internal/capacity"
 	"burrow.dev/burrow/manifest"
 )
-
-func TestTheWorkerTellsHowEtcdIsAndWhoLeads(t *testing.T) {
-	s := newSite(t)
-	r := NewRecords(s.store)
-	found, err := r.StateStore(t.Context())
-	require.NoError(t, err)
-	require.Len(t, found.Members, 1)
-	require.True(t, found.Members[0].Leader)
-	require.Positive(t, found.Members[0].Size)
-	require.Empty(t, found.Leader)
-	s.lead()
-	require.Eventually(t, func() bool {
-		found, err = r.StateStore(t.Context())
-		return err == nil && found.Leader == "test"
-	}, patience, 5*time.Millisecond)
-}
 
 func TestSummariesAreTheRecordsAsTheyAreNow(t *testing.T) {
 	s := newSite(t)

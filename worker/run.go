@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 	state := NewRecords(p.store)
 	deps := gateway.Deps{
 		Info:    gateway.Info{Version: o.Version, Host: o.Config.Host.Name, Roles: o.Roles, Since: time.Now()},
-		Records: state, StateStore: state, Blobs: p.blobs, Secrets: secrets{p.secrets}, Addresses: p.pool, Log: o.Log,
+		Records: state, StateStore: stateStore{p.store, p.secrets}, Blobs: p.blobs, Secrets: secrets{p.secrets}, Addresses: p.pool, Log: o.Log,
 	}
 	group.Go(func() error { return p.secrets.Announce(running, o.Config.Host.Name) })
 	if slices.Contains(o.Roles, RoleHost) {

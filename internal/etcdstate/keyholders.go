@@ -121,6 +121,17 @@ func (s *Secrets) holders(ctx context.Context) ([]keyHolder, int64, error) {
 	return out, rev, Translate(ctx, "master keys", "ask who has them", err)
 }
 
+// Lacking names the master key in use, and the hosts whose living worker has it not:
+// nothing that was encrypted can be read there.
+func (s *Secrets) Lacking(ctx context.Context) (key string, hosts []string, err error) {
+	state, err := s.readState(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	all, _, err := s.holders(ctx)
+	return state.Current, lacking(all, state.Current), err
+}
+
 // lacking lists the hosts that have a worker without a key.
 func lacking(all []keyHolder, id string) []string {
 	var hosts []string

@@ -76,6 +76,9 @@ type StateStoreHealth struct {
 	Alarms []string
 	// Leader is the control worker that leads; empty: none does.
 	Leader string
+	// MasterKey names the one in use; WithoutMasterKey are the hosts whose worker has it not.
+	MasterKey        string
+	WithoutMasterKey []string
 }
 
 // StateStoreMember is one member of etcd. Size is its file, InUse what is not free in it,

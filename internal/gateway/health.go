@@ -22,7 +22,7 @@ func (h health) StateStore(ctx context.Context, _ *gatewaypb.StateStoreRequest) 
 	if err != nil {
 		return nil, err
 	}
-	resp := &gatewaypb.StateStoreResponse{Alarms: found.Alarms, Leader: found.Leader}
+	resp := &gatewaypb.StateStoreResponse{Alarms: found.Alarms, Leader: found.Leader, MasterKey: found.MasterKey, WithoutMasterKey: found.WithoutMasterKey}
 	for _, m := range found.Members {
 		resp.Members = append(resp.Members, &gatewaypb.StateStoreMember{
 			Endpoint: m.Endpoint, Version: m.Version, Size: m.Size, InUse: m.InUse, Quota: m.Quota, Leader: m.Leader, Error: m.Error,
@@ -39,7 +39,7 @@ func (c *Client) StateStore(ctx context.Context) (StateStoreHealth, error) {
 	if err != nil {
 		return StateStoreHealth{}, c.failed(err, "ask for etcd")
 	}
-	found := StateStoreHealth{Alarms: resp.GetAlarms(), Leader: resp.GetLeader()}
+	found := StateStoreHealth{Alarms: resp.GetAlarms(), Leader: resp.GetLeader(), MasterKey: resp.GetMasterKey(), WithoutMasterKey: resp.GetWithoutMasterKey()}
 	for _, m := range resp.GetMembers() {
 		found.Members = append(found.Members, StateStoreMember{
 			Endpoint: m.GetEndpoint(), Version: m.GetVersion(), Size: m.GetSize(), InUse: m.GetInUse(), Quota: m.GetQuota(), Leader: m.GetLeader(), Error: m.GetError(),

@@ -63,9 +63,12 @@ type StateStoreResponse struct {
 	// As etcd names them: "NOSPACE", "CORRUPT". Any one stops writes.
 	Alarms []string `protobuf:"bytes,2,rep,name=alarms,proto3" json:"alarms,omitempty"`
 	// The control worker that leads; empty: none does.
-	Leader        string `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Leader string `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`
+	// The master key in use, and the hosts whose worker has it not.
+	MasterKey        string   `protobuf:"bytes,4,opt,name=master_key,json=masterKey,proto3" json:"master_key,omitempty"`
+	WithoutMasterKey []string `protobuf:"bytes,5,rep,name=without_master_key,json=withoutMasterKey,proto3" json:"without_master_key,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StateStoreResponse) Reset() {
@@ -117,6 +120,20 @@ func (x *StateStoreResponse) GetLeader() string {
 		return x.Leader
 	}
 	return ""
+}
+
+func (x *StateStoreResponse) GetMasterKey() string {
+	if x != nil {
+		return x.MasterKey
+	}
+	return ""
+}
+
+func (x *StateStoreResponse) GetWithoutMasterKey() []string {
+	if x != nil {
+		return x.WithoutMasterKey
+	}
+	return nil
 }
 
 type StateStoreMember struct {
@@ -218,11 +235,14 @@ var File_health_proto protoreflect.FileDescriptor
 const file_health_proto_rawDesc = "" +
 	"\n" +
 	"\fhealth.proto\x12\x11burrow.gateway.v1\"\x13\n" +
-	"\x11StateStoreRequest\"\x83\x01\n" +
+	"\x11StateStoreRequest\"\xd0\x01\n" +
 	"\x12StateStoreResponse\x12=\n" +
 	"\amembers\x18\x01 \x03(\v2#.burrow.gateway.v1.StateStoreMemberR\amembers\x12\x16\n" +
 	"\x06alarms\x18\x02 \x03(\tR\x06alarms\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leader\"\xb7\x01\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader\x12\x1d\n" +
+	"\n" +
+	"master_key\x18\x04 \x01(\tR\tmasterKey\x12,\n" +
+	"\x12without_master_key\x18\x05 \x03(\tR\x10withoutMasterKey\"\xb7\x01\n" +
 	"\x10StateStoreMember\x12\x1a\n" +
 	"\bendpoint\x18\x01 \x01(\tR\bendpoint\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
