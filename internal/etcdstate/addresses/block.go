@@ -9,7 +9,8 @@ import (
 )
 
 // choose gives the blocks to read for n addresses of a subnet, from the cursor on: those
-// with room by their count for n, and one more in case some of it is in quarantine.
+// with room by their count for n, and one more when some of it may be in quarantine: of a
+// nearly full network, reading a block costs more than the rest of the request.
 func (p *plan) choose(sp *addrspace.Space, n, budget int) []netip.Prefix {
 	var out []netip.Prefix
 	p.eachBlock(sp, func(block netip.Prefix) bool {
@@ -21,9 +22,9 @@ func (p *plan) choose(sp *addrspace.Space, n, budget int) []netip.Prefix {
 			return true
 		}
 		out = append(out, block)
-		spare := n <= 0
+		enough := n <= 0 || n <= room && !p.state.resting
 		n -= room
-		return !spare && len(out) < budget
+		return !enough && len(out) < budget
 	})
 	return out
 }

@@ -45,6 +45,8 @@ type reading struct {
 	used    map[string]int              // by count key
 	has     []*mvccpb.KeyValue          // o/<owner>, one a want
 	at      []*mvccpb.KeyValue          // a/<address>, one an address
+	// resting: some address of the network is in quarantine.
+	resting bool
 }
 
 // read takes all that a decision needs but the blocks, in one request.
@@ -53,6 +55,7 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.A
 		clientv3.OpGet(h.k.pool()),
 		clientv3.OpGet(h.k.cursors(), clientv3.WithPrefix()),
 		clientv3.OpGet(h.k.counts(), clientv3.WithPrefix()),
+		clientv3.OpGet(h.k.held(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(1)),
 	}
 	for _, w := range wants {
 		ops = append(ops, clientv3.OpGet(h.k.owner(w.Owner)))
@@ -72,6 +75,7 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.A
 			return nil, err
 		}
 	}
+	out.resting = len(answers[3].GetResponseRange().Kvs) > 0
 	for _, kv := range answers[1].GetResponseRange().Kvs {
 		if a, ok := parseHexAddr(string(kv.Value)); ok {
 			out.cursors[string(kv.Key)] = a
@@ -84,7 +88,7 @@ func (h *hold) read(ctx context.Context, wants []addrspace.Want, addrs []netip.A
 		}
 		out.counts[string(kv.Key)], out.used[string(kv.Key)] = kv, n
 	}
-	for i, r := range answers[3:] {
+	for i, r := range answers[4:] {
 		var kv *mvccpb.KeyValue
 		if kvs := r.GetResponseRange().Kvs; len(kvs) > 0 {
 			kv = kvs[0]

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -55,6 +56,28 @@ func TestRoundTripsAreConstant(t *testing.T) {
 	require.LessOrEqual(t, trips(big, "last/eth/0"), int64(most), "last of a /16")
 	_, err = p.one(t.Context(), big, "late/eth/0")
 	require.ErrorIs(t, err, errs.ErrNoSpace)
+}
+
+// Nor does it matter when all that is free in the cursor's block is in quarantine: the next
+// block is read with it.
+func TestRoundTripsAreConstantBesideQuarantine(t *testing.T) {
+	p := newProcess(t, devstacktest.Etcd(t), time.Hour)
+	uid := p.settle(t, manifest.Subnet{CIDR: "10.16.0.0/16", Gateway: "10.16.0.1"})
+	_, err := p.one(t.Context(), uid, "warm/eth/0")
+	require.NoError(t, err)
+	p.fill(t, uid, func(n int) bool { return n < 256 && n != 255 })
+	_, err = p.one(t.Context(), uid, "leaver/eth/0")
+	require.NoError(t, err)
+	require.NoError(t, p.Release(t.Context(), uid, "leaver/"))
+	_, err = p.store.Client().Put(t.Context(), keys{p.store, uid}.cursor(netip.MustParsePrefix("10.16.0.0/16")), hexAddr(netip.MustParseAddr("10.16.0.255")))
+	require.NoError(t, err)
+	p.awaitUnlocked(t, uid)
+	before := p.trips.Load()
+	got, err := p.one(t.Context(), uid, "next/eth/0")
+	require.NoError(t, err)
+	require.Equal(t, "10.16.1.0/16", got.String())
+	p.awaitUnlocked(t, uid)
+	require.LessOrEqual(t, p.trips.Load()-before, int64(6))
 }
 
 // Nor does it matter what is asked for: an address by name, a server's several at once, or
