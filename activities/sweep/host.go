@@ -2,19 +2,9 @@ package sweep
 
 import (
 	"context"
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
-	"github.com/google/uuid"
-
-	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/domain"
 	"burrow.dev/burrow/activities/network"
 	"burrow.dev/burrow/activities/seed"
@@ -76,24 +66,6 @@ func NewHost(cfg HostConfig) *Host {
 	return &Host{cfg: cfg}
 }
 
-// marked is a domain with our mark.
-type marked struct {
-	libvirtx.DomainInfo
-	uid, server string
-}
-
-// inventory is what carries our marks on this host, and the files that guests use.
-type inventory struct {
-	domains  []marked
-	inUse    map[string]string // file → name of a domain that uses it
-	volumes  []volume.Named
-	seeds    map[string][]string // uid → files
-	consoles map[string][]string
-	ports    []ovsx.Port
-	networks map[string]string // uid → name
-	refs     []etcdstate.Reference
-}
-
 // LookHost lists what differs between this host and the records: first what is here, then
 // who needs it, then the records.
 func (h *Host) LookHost(ctx context.Context, _ LookIn) (LookOut, error) {
@@ -124,102 +96,6 @@ func (h *Host) LookHost(ctx context.Context, _ LookIn) (LookOut, error) {
 		all[i].OnHost = true
 	}
 	return bounded(all), nil
-}
-
-func (h *Host) inventory(ctx context.Context) (inv inventory, err error) {
-	if inv.domains, inv.inUse, err = h.allDomains(ctx); err != nil {
-		return inv, err
-	}
-	if inv.volumes, err = h.cfg.Volumes.List(ctx); err != nil {
-		return inv, err
-	}
-	if inv.seeds, err = byUID(h.cfg.SeedDir, ".iso"); err != nil {
-		return inv, err
-	}
-	if inv.consoles, err = byUID(h.cfg.Consoles, ""); err != nil {
-		return inv, err
-	}
-	if inv.ports, err = h.cfg.Switch.Ports(ctx, ovsx.KeyServer, ""); err != nil {
-		return inv, err
-	}
-	if inv.networks, err = h.standing(ctx); err != nil {
-		return inv, err
-	}
-	// After what stands: a network is referred to before anything of it is built.
-	refs, err := h.cfg.Store.AllReferences(ctx)
-	inv.refs = slices.DeleteFunc(refs, func(r etcdstate.Reference) bool { return r.Host != h.cfg.Name })
-	return inv, err
-}
-
-func (h *Host) markedDomains(ctx context.Context) ([]marked, error) {
-	ours, _, err := h.allDomains(ctx)
-	return ours, err
-}
-
-// allDomains gives the domains with our mark, and which file is used by which domain,
-// whoever's. Our mark is our metadata and the UUID that follows from it: one of them alone
-// is a look-alike.
-func (h *Host) allDomains(ctx context.Context) (ours []marked, inUse map[string]string, err error) {
-	domains, err := h.cfg.Libvirt.Domains(ctx, domain.Namespace)
-	inUse = map[string]string{}
-	for _, d := range domains {
-		for _, file := range d.Files {
-			inUse[file] = d.Name
-		}
-		var m struct {
-			UID  string `xml:"uid,attr"`
-			Name string `xml:"name,attr"`
-		}
-		if d.Metadata != "" && xml.Unmarshal([]byte(d.Metadata), &m) == nil && isUID(m.UID) && manifest.DomainUUID(m.UID) == d.UUID {
-			if m.Name == "" {
-				m.Name = d.Name
-			}
-			ours = append(ours, marked{d, m.UID, m.Name})
-		}
-	}
-	return ours, inUse, err
-}
-
-// standing gives the networks of which something stands here, by uid.
-func (h *Host) standing(ctx context.Context) (map[string]string, error) {
-	out := map[string]string{}
-	networks, err := h.cfg.Stack.Networks()
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range networks {
-		out[n.UID] = n.Name
-	}
-	bridges, err := h.cfg.Switch.Bridges(ctx, ovsx.KeyNetwork, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range bridges {
-		if uid := b.ExternalIDs[ovsx.KeyNetwork]; uid != "" && out[uid] == "" {
-			out[uid] = b.Name
-		}
-	}
-	return out, nil
-}
-
-func isUID(s string) bool { return uuid.Validate(s) == nil && len(s) == uidLength }
-
-const uidLength = 36
-
-// byUID lists files whose name begins with a uid.
-func byUID(dir, suffix string) (map[string][]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	out := map[string][]string{}
-	for _, e := range entries {
-		name := strings.TrimPrefix(e.Name(), ".")
-		if len(name) > uidLength && isUID(name[:uidLength]) && strings.Contains(name, suffix) {
-			out[name[:uidLength]] = append(out[name[:uidLength]], e.Name())
-		}
-	}
-	return out, nil
 }
 
 func (h *Host) id(thing Thing, name string) string {
@@ -294,16 +170,15 @@ func knownOwner(v volume.Named, inv inventory, who owners) (uid string, ok bool)
 
 func (h *Host) files(inv inventory, who owners) []Finding {
 	var all []Finding
-	for uid := range inv.seeds {
-		if !who.lives(uid) {
-			all = append(all, who.orphan(Finding{ID: h.id(ThingSeed, uid), Thing: ThingSeed, Host: h.cfg.Name, UID: uid, Object: "seed of server uid " + uid}))
+	left := func(thing Thing, what string, byUID map[string][]string) {
+		for uid := range byUID {
+			if !who.lives(uid) {
+				all = append(all, who.orphan(Finding{ID: h.id(thing, uid), Thing: thing, Host: h.cfg.Name, UID: uid, Object: what + " of server uid " + uid}))
+			}
 		}
 	}
-	for uid := range inv.consoles {
-		if !who.lives(uid) {
-			all = append(all, who.orphan(Finding{ID: h.id(ThingConsole, uid), Thing: ThingConsole, Host: h.cfg.Name, UID: uid, Object: "console log of server uid " + uid}))
-		}
-	}
+	left(ThingSeed, "seed", inv.seeds)
+	left(ThingConsole, "console log", inv.consoles)
 	return sorted(all)
 }
 
@@ -354,136 +229,4 @@ func (h *Host) networks(inv inventory, who owners) []Finding {
 		})
 	}
 	return sorted(all)
-}
-
-// missing are parts of settled servers of this host that are not here. Nothing is made
-// again by a sweep: what can be, the server's next start makes. What is here is listed
-// after the records, and the records are read once more: only what did not change counts.
-func (h *Host) missing(ctx context.Context, who owners) ([]Finding, error) {
-	domains, err := h.markedDomains(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ports, err := h.cfg.Switch.Ports(ctx, ovsx.KeyServer, "")
-	if err != nil {
-		return nil, err
-	}
-	var all []Finding
-	for _, rec := range who.records {
-		if standsOn(rec, h.cfg.Name) {
-			all = append(all, h.missingOf(rec, domains, ports)...)
-		}
-	}
-	return stillSo(ctx, h.cfg.Store, who, sorted(all))
-}
-
-// standsOn reports whether a record is of a server that is built, on a host.
-func standsOn(rec manifest.Record, host string) bool {
-	return rec.Kind == manifest.KindServer && rec.Status.Host == host && rec.Status.Phase.Settled() && rec.Status.Phase != manifest.PhaseFailed
-}
-
-func (h *Host) missingOf(rec manifest.Record, domains []marked, ports []ovsx.Port) (all []Finding) {
-	note := func(what, problem, next string) {
-		all = append(all, noteOf(rec, h.id(ThingRecord, rec.Metadata.UID+"/"+what), h.cfg.Name, problem, next))
-	}
-	for _, d := range rec.Status.Disks {
-		if absent(d.Path) {
-			note("disk/"+d.Name, "its disk "+d.Name+" is gone: "+d.Path, "nothing by itself: bring the file back, or delete the server and apply it again")
-		}
-	}
-	if absent(rec.Status.Seed) {
-		note("seed", "its seed is gone: "+rec.Status.Seed, "nothing by itself: a running guest goes on; delete the server and apply it again before its next start")
-	}
-	i := slices.IndexFunc(domains, func(d marked) bool { return d.uid == rec.Metadata.UID })
-	switch {
-	case i < 0:
-		note("domain", "libvirt has no domain of it", "nothing by itself: `burrow start "+rec.Metadata.Name+"` defines it again")
-	case rec.Status.Phase == manifest.PhaseRunning && domains[i].State == "running":
-		for _, p := range rec.Status.Ports {
-			if !slices.ContainsFunc(ports, func(o ovsx.Port) bool { return o.Name == p.Device }) {
-				note("port/"+p.Name, "its port "+p.Device+" is not on a bridge", "the host's worker puts it there again within seconds; `burrow restart "+rec.Metadata.Name+"` if it stays so")
-			}
-		}
-	}
-	return all
-}
-
-func absent(path string) bool {
-	if !filepath.IsAbs(path) {
-		return false
-	}
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// rank is the order in which things of a server go: the guest first.
-var rank = []Thing{ThingDomain, ThingPort, ThingVolume, ThingSeed, ThingConsole, ThingReference, ThingNetwork}
-
-// ClearHost removes what was left behind here, the guest before its disks. Everything is
-// looked at again: its owner must still be gone, and its mark be there.
-func (h *Host) ClearHost(ctx context.Context, in ClearIn) (ClearOut, error) {
-	inv, err := h.inventory(ctx)
-	if err != nil {
-		return ClearOut{}, err
-	}
-	who, err := readOwners(ctx, h.cfg.Store)
-	if err != nil {
-		return ClearOut{}, err
-	}
-	in.Findings = slices.Clone(in.Findings)
-	slices.SortStableFunc(in.Findings, func(a, b Finding) int { return slices.Index(rank, a.Thing) - slices.Index(rank, b.Thing) })
-	removed := map[string]bool{}
-	return clearAll(in, func(f Finding) error {
-		if f.Thing != ThingNetwork && who.lives(f.UID) {
-			return errLives
-		}
-		h.cfg.Log.Info("sweep removes", slog.String("object", f.Object), slog.String("uid", f.UID))
-		err := h.remove(ctx, f, inv, removed)
-		if f.Thing == ThingDomain && err == nil {
-			removed[f.Name] = true
-		}
-		return err
-	}), nil
-}
-
-func (h *Host) remove(ctx context.Context, f Finding, inv inventory, removed map[string]bool) (err error) {
-	server := activities.Server{Name: f.Name, UID: f.UID}
-	switch f.Thing {
-	case ThingDomain, ThingConsole:
-		_, err = h.cfg.Domains.Remove(ctx, domain.RemoveIn{Server: server})
-	case ThingPort:
-		_, err = h.cfg.Network.Unwire(ctx, network.UnwireIn{Server: server})
-	case ThingVolume:
-		err = h.removeVolume(ctx, f, inv, removed)
-	case ThingSeed:
-		_, err = h.cfg.Seeds.Remove(ctx, seed.RemoveIn{Server: server})
-	case ThingReference:
-		_, err = h.cfg.Network.Release(ctx, network.ReleaseIn{Server: server, Ports: []manifest.Port{{NetworkUID: f.Name, Network: f.Name}}})
-	case ThingNetwork:
-		if slices.ContainsFunc(inv.ports, func(p ovsx.Port) bool { return p.ExternalIDs[ovsx.KeyNetwork] == f.UID }) {
-			return errLives
-		}
-		_, err = h.cfg.Network.Remove(ctx, network.RemoveIn{Name: f.Name, UID: f.UID})
-	default:
-		err = fmt.Errorf("%s cannot be removed here", f.Thing)
-	}
-	return err
-}
-
-// removeVolume refuses one that a domain uses, whoever's it is.
-func (h *Host) removeVolume(ctx context.Context, f Finding, inv inventory, removed map[string]bool) error {
-	for _, v := range inv.volumes {
-		if v.Volume != f.Name {
-			continue
-		}
-		path, err := h.cfg.Volumes.Path(ctx, v)
-		if err != nil {
-			return err
-		}
-		if user := inv.inUse[path]; user != "" && !removed[user] {
-			return fmt.Errorf("domain %s uses it", user)
-		}
-		return h.cfg.Volumes.DeleteNamed(ctx, v)
-	}
-	return nil // gone
 }
