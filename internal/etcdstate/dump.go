@@ -19,8 +19,7 @@ type Kept struct {
 	Key   string
 	Value []byte
 	// Revision at which the key was written. Keys with the same one were written in one
-	// transaction, and are so again when they are restored: releasing an address compares
-	// that both of its keys have one revision.
+	// transaction, and are so again when they are restored.
 	Revision int64
 	// Quarantined is true for an address that was released a moment ago: the key ends by itself.
 	Quarantined bool
@@ -80,9 +79,7 @@ func SealedUnder(key string, value []byte) (keyID string, ok bool, err error) {
 		err = json.Unmarshal(value, &box)
 		keyID = box.KeyID
 	case key == "masterkey":
-		var state struct {
-			Current string `json:"current"`
-		}
+		var state keyState
 		err = json.Unmarshal(value, &state)
 		keyID = state.Current
 	default:
