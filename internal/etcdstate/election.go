@@ -3,6 +3,7 @@ package etcdstate
 import (
 	"context"
 	"errors"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -36,18 +37,13 @@ func (s *Store) Lead(ctx context.Context, name, candidate string, lead func(cont
 
 func (s *Store) leadOnce(ctx context.Context, name, candidate string, lead func(context.Context, *Term) error) error {
 	object := "leadership of " + name
-	lease, err := s.client.Grant(ctx, int64(s.locks.ttl))
+	lease, resign, err := s.lease(ctx, object, time.Duration(s.locks.ttl)*time.Second)
 	if err != nil {
-		return Translate(ctx, object, "take lease", err)
+		return err
 	}
-	// Revoking is resigning, whatever became of the campaign; otherwise the lease runs out.
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
-		defer cancel()
-		_, _ = s.client.Revoke(ctx, lease.ID)
-	}()
+	defer resign() // whatever became of the campaign
 	// A session of its own: that of the locks is given up when one of them is in doubt.
-	session, err := concurrency.NewSession(s.client, concurrency.WithLease(lease.ID), concurrency.WithTTL(s.locks.ttl))
+	session, err := concurrency.NewSession(s.client, concurrency.WithLease(lease), concurrency.WithTTL(s.locks.ttl))
 	if err != nil {
 		return Translate(ctx, object, "keep lease", err)
 	}

@@ -90,20 +90,16 @@ func (s *Store) KeepAlive(ctx context.Context, host string, taken func()) error 
 }
 
 func (s *Store) holdAlive(ctx context.Context, host string, taken func()) error {
-	lease, err := s.client.Grant(ctx, int64(s.alive/time.Second))
+	lease, giveBack, err := s.lease(ctx, ref(manifest.KindHost, host), s.alive)
 	if err != nil {
-		return Translate(ctx, ref(manifest.KindHost, host), "take lease", err)
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
-		defer cancel()
-		_, _ = s.client.Revoke(ctx, lease.ID) // otherwise it runs out
-	}()
+	defer giveBack()
 	since := time.Now().UTC().Format(time.RFC3339)
-	if _, err := s.client.Put(ctx, s.Key("alive", host), since, clientv3.WithLease(lease.ID)); err != nil {
+	if _, err := s.client.Put(ctx, s.Key("alive", host), since, clientv3.WithLease(lease)); err != nil {
 		return Translate(ctx, ref(manifest.KindHost, host), "say alive", err)
 	}
-	beats, err := s.client.KeepAlive(ctx, lease.ID)
+	beats, err := s.client.KeepAlive(ctx, lease)
 	if err != nil {
 		return Translate(ctx, ref(manifest.KindHost, host), "keep lease", err)
 	}
@@ -113,7 +109,7 @@ func (s *Store) holdAlive(ctx context.Context, host string, taken func()) error 
 	taken()
 	for range beats { //nolint:revive // the client renews; the channel ends with the lease
 	}
-	return fmt.Errorf("lease %x ended", int64(lease.ID))
+	return fmt.Errorf("lease %x ended", int64(lease))
 }
 
 // errSame ends an update that has nothing to write.

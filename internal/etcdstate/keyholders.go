@@ -45,22 +45,18 @@ func (s *Secrets) Announce(ctx context.Context, host string) error {
 
 func (s *Secrets) announce(ctx context.Context, host string) error {
 	client := s.store.client
-	lease, err := client.Grant(ctx, int64(s.store.alive/time.Second))
+	lease, giveBack, err := s.store.lease(ctx, "master keys of "+host, s.store.alive)
 	if err != nil {
-		return Translate(ctx, "master keys of "+host, "take lease", err)
+		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
-		defer cancel()
-		_, _ = client.Revoke(ctx, lease.ID) // otherwise it runs out
-	}()
-	beats, err := client.KeepAlive(ctx, lease.ID)
+	defer giveBack()
+	beats, err := client.KeepAlive(ctx, lease)
 	if err != nil {
 		return Translate(ctx, "master keys of "+host, "keep lease", err)
 	}
 	tick := time.NewTicker(announceEvery)
 	defer tick.Stop()
-	key := s.store.Key(holdersFolder, host, fmt.Sprintf("%x", int64(lease.ID)))
+	key := s.store.Key(holdersFolder, host, fmt.Sprintf("%x", int64(lease)))
 	var said []string
 	for {
 		if ids := s.ring.IDs(); !slices.Equal(ids, said) {
@@ -68,7 +64,7 @@ func (s *Secrets) announce(ctx context.Context, host string) error {
 			if err != nil {
 				return err
 			}
-			if _, err := client.Put(ctx, key, value, clientv3.WithLease(lease.ID)); err != nil {
+			if _, err := client.Put(ctx, key, value, clientv3.WithLease(lease)); err != nil {
 				return Translate(ctx, "master keys of "+host, "say", err)
 			}
 			said = ids
@@ -79,7 +75,7 @@ func (s *Secrets) announce(ctx context.Context, host string) error {
 				return ctx.Err()
 			case _, ok := <-beats:
 				if !ok {
-					return fmt.Errorf("lease %x ended", int64(lease.ID))
+					return fmt.Errorf("lease %x ended", int64(lease))
 				}
 			case <-tick.C:
 				waiting = false
