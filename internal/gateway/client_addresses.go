@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 	"unicode/utf8"
 
@@ -40,30 +38,20 @@ func (c *Client) ListAddresses(ctx context.Context, network string, totals func(
 	if err != nil {
 		return c.failed(err, "list addresses")
 	}
-	for {
-		event, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return c.failed(err, "list addresses")
-		}
+	return receive(stream, c.failingUnless(ctx, "list addresses"), func(event *gatewaypb.AddressEvent) error {
 		if usage := event.GetUsage(); usage != nil {
 			if err := totals(decodeUsage(usage)); err != nil {
 				return err
 			}
 		}
 		if a := event.GetAddress(); a != nil {
-			if err := each(Address{
+			return each(Address{
 				First: a.GetFirst(), Last: a.GetLast(), State: a.GetState(), Owner: a.GetOwner(),
 				Since: fromUnixMs(a.GetSinceUnixMs()), Until: fromUnixMs(a.GetUntilUnixMs()), Comment: a.GetComment(),
-			}); err != nil {
-				return err
-			}
+			})
 		}
-	}
+		return nil
+	})
 }
 
 func decodeUsage(u *gatewaypb.AddressUsage) []SubnetUsage {

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"io"
 
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway/gatewaypb"
@@ -36,22 +34,13 @@ func (c *Client) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.
 	if err != nil {
 		return c.failed(err, "list records")
 	}
-	for {
-		encoded, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return c.failed(err, "list records")
-		}
+	return receive(stream, c.failing("list records"), func(encoded *gatewaypb.Record) error {
 		rec, err := decodeRecord(encoded)
-		if err == nil {
-			err = fn(rec)
-		}
 		if err != nil {
 			return err
 		}
-	}
+		return fn(rec)
+	})
 }
 
 // EachSummary calls fn with the records of a kind, by name, each with only what lists
@@ -65,14 +54,7 @@ func (c *Client) EachSummary(ctx context.Context, kind manifest.Kind, fn func(ma
 	if err != nil {
 		return c.failed(err, "list records")
 	}
-	for {
-		batch, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return c.failed(err, "list records")
-		}
+	return receive(stream, c.failing("list records"), func(batch *gatewaypb.RecordBatch) error {
 		for _, encoded := range batch.GetJson() {
 			rec, err := decodeRecord(&gatewaypb.Record{Json: encoded})
 			if err != nil {
@@ -82,7 +64,8 @@ func (c *Client) EachSummary(ctx context.Context, kind manifest.Kind, fn func(ma
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // Watch calls fn with the records there are, Synced, then with changes, until fn gives an
@@ -96,24 +79,20 @@ func (c *Client) Watch(ctx context.Context, kind manifest.Kind, name string, fn 
 	if err != nil {
 		return c.failed(err, "watch records")
 	}
-	for {
-		encoded, err := stream.Recv()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, io.EOF):
-			return errs.NewTransient(c.object, "watch records", errs.Reason("%w: the gateway ended the watch", errs.ErrUnavailable))
-		case err != nil:
-			return c.failed(err, "watch records")
-		}
+	err = receive(stream, c.failingUnless(ctx, "watch records"), func(encoded *gatewaypb.RecordEvent) error {
 		event, err := decodeEvent(encoded)
 		if err != nil {
 			return err
 		}
-		if err := fn(event); err != nil {
-			return err
-		}
+		return fn(event)
+	})
+	if err != nil {
+		return err
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errs.NewTransient(c.object, "watch records", errs.Reason("%w: the gateway ended the watch", errs.ErrUnavailable))
 }
 
 func decodeEvent(encoded *gatewaypb.RecordEvent) (Event, error) {

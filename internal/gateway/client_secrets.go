@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	"burrow.dev/burrow/internal/gateway/gatewaypb"
@@ -31,19 +29,17 @@ func (c *Client) ListSecrets(ctx context.Context) ([]manifest.Secret, error) {
 		return nil, c.failed(err, "list secrets")
 	}
 	var all []manifest.Secret
-	for {
-		one, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, c.failed(err, "list secrets")
-		}
+	err = receive(stream, c.failing("list secrets"), func(one *gatewaypb.SecretInfo) error {
 		all = append(all, manifest.Secret{
 			Name: one.GetName(), SetAt: fromUnixMs(one.GetSetAtUnixMs()), SetBy: one.GetSetBy(),
 			MasterKey: one.GetKeyId(), Current: one.GetCurrent(),
 		})
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 // RemoveSecret deletes a secret; errs.ErrNotFound when there is none. One that a record
@@ -62,21 +58,13 @@ func (c *Client) RotateKey(ctx context.Context, r keyring.Rotation, say func(key
 	if err != nil {
 		return c.failed(err, "rotate the master key")
 	}
-	for {
-		step, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return c.failed(err, "rotate the master key")
-		}
+	return receive(stream, c.failingUnless(ctx, "rotate the master key"), func(step *gatewaypb.RotateKeyEvent) error {
 		say(keyring.Step{
 			Phase: keyring.Phase(step.GetPhase()), KeyID: step.GetKeyId(), Place: step.GetPlace(),
 			Hosts: step.GetHosts(), Done: int(step.GetDone()),
 		})
-	}
+		return nil
+	})
 }
 
 // unixMs is a time on the wire; 0 is none.

@@ -58,18 +58,8 @@ func (c *Client) Logs(ctx context.Context, server, run string, follow bool, w io
 	if err != nil {
 		return c.failed(err, "read a log")
 	}
-	for {
-		chunk, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			return c.failed(err, "read a log")
-		}
-		if _, err := w.Write(chunk.GetData()); err != nil {
-			return err
-		}
-	}
+	return receive(stream, c.failingUnless(ctx, "read a log"), func(chunk *gatewaypb.Chunk) error {
+		_, err := w.Write(chunk.GetData())
+		return err
+	})
 }
