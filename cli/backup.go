@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -173,11 +172,11 @@ func (s site) runs() error {
 	if s.folder == "" {
 		return nil
 	}
-	states, err := supervise.States(string(s.folder))
+	_, runs, err := s.runningDevstack()
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(states, func(state supervise.State) bool { return state.Name == installation.DevstackPart && state.Alive() }) {
+	if !runs {
 		return errs.NewOperator("backup", "read records", errs.Reason("%w: burrow is down", errs.ErrUnavailable), "sudo burrow up --detach")
 	}
 	return nil
@@ -185,16 +184,28 @@ func (s site) runs() error {
 
 // devstack finds the program that runs here, else the one that the flags name.
 func (s site) devstack(c *ucli.Context) (string, error) {
-	states, err := supervise.States(string(s.folder))
+	path, runs, err := s.runningDevstack()
 	if err != nil {
 		return "", err
 	}
-	for _, state := range states {
-		if state.Name == installation.DevstackPart && state.Alive() && !c.IsSet("devstack") {
-			return state.Path, nil
-		}
+	if runs && !c.IsSet("devstack") {
+		return path, nil
 	}
 	return findDevstack(c)
+}
+
+// runningDevstack gives the program of the devstack of this installation, if one runs.
+func (s site) runningDevstack() (path string, runs bool, err error) {
+	states, err := supervise.States(string(s.folder))
+	if err != nil {
+		return "", false, err
+	}
+	for _, state := range states {
+		if state.Name == installation.DevstackPart && state.Alive() {
+			return state.Path, true, nil
+		}
+	}
+	return "", false, nil
 }
 
 func findDevstack(c *ucli.Context) (string, error) {
