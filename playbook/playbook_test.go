@@ -1,32 +1,35 @@
 package playbook
 
 import (
-	"bytes"
+	"encoding/base64"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"burrow.dev/burrow/test/lab"
 )
 
-func TestMain(m *testing.M) { lab.Main(m) }
+// Roles install packages.
+func TestMain(m *testing.M) { lab.Main(m, lab.Internet) }
 
 func TestQuickstartCarriesTheRoleThatShips(t *testing.T) {
 	require.Equal(t, contents(t, "."), contents(t, "../examples/quickstart/playbook"))
 }
 
-// contents reads the playbooks, inventory and roles below dir.
+// contents reads the quickstart's playbook, inventory and role below dir.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
-		shared := strings.HasPrefix(p, "roles/") || p == "mysql-setup.yaml" || p == "hosts.yaml"
+		shared := strings.HasPrefix(p, "roles/mysql/") || p == "mysql-setup.yaml" || p == "hosts.yaml"
 		if err != nil || d.IsDir() || !shared {
 			return err
 		}
@@ -37,114 +40,101 @@ func contents(t *testing.T, dir string) map[string]string {
 	return got
 }
 
+// playbooks are the files that ship, without the inventory.
+func playbooks(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.yaml")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(f string) bool { return f == "hosts.yaml" })
+	require.Len(t, files, 7)
+	return files
+}
+
 func TestShippedPlaybooksAreValid(t *testing.T) {
-	out, err := exec.Command("ansible-playbook", "-i", "hosts.yaml", "--syntax-check", "mysql-setup.yaml").CombinedOutput()
+	args := append([]string{"-i", "hosts.yaml", "--syntax-check"}, playbooks(t)...)
+	out, err := exec.Command("ansible-playbook", args...).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
-// disk is a loop device over a file of its own.
-type disk struct {
-	t              *testing.T
-	device, target string
-}
-
-func newDisk(t *testing.T) *disk {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "disk.img")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	require.NoError(t, os.Truncate(file, 64<<20))
-	device := strings.TrimSpace(sh(t, "losetup --find --show "+file))
-	d := &disk{t: t, device: device, target: filepath.Join(dir, "data")}
-	// A table of mounts of its own; the machine's stays as it is.
-	fstab := filepath.Join(dir, "fstab")
-	require.NoError(t, os.WriteFile(fstab, nil, 0o644))
-	require.NoError(t, unix.Mount(fstab, "/etc/fstab", "", unix.MS_BIND, ""))
-	t.Cleanup(func() {
-		_ = unix.Unmount(d.target, 0)
-		require.NoError(t, unix.Unmount("/etc/fstab", 0))
-		sh(t, "losetup --detach "+device)
-	})
-	return d
-}
-
-func sh(t *testing.T, command string) string {
-	t.Helper()
-	out, err := exec.Command("/bin/sh", "-c", command).CombinedOutput()
-	require.NoError(t, err, "%s: %s", command, out)
-	return string(out)
-}
-
-// prepare runs the role's tasks for the volume against this host.
-func (d *disk) prepare() (string, error) {
-	play := filepath.Join(d.t.TempDir(), "play.yaml")
-	require.NoError(d.t, os.WriteFile(play, []byte(`- hosts: localhost
-  connection: local
-  gather_facts: false
-  tasks:
-    - ansible.builtin.include_role: {name: mysql, tasks_from: volume.yml}
-`), 0o600))
-	cmd := exec.Command("ansible-playbook", "-i", "localhost,", play, "-e", "mysql_volume=none", "-e", "mysql_device="+d.device, "-e", "mysql_datadir="+d.target)
-	roles, err := filepath.Abs("roles")
-	require.NoError(d.t, err)
-	cmd.Env = append(os.Environ(), "ANSIBLE_ROLES_PATH="+roles, "ANSIBLE_NOCOLOR=1", "ANSIBLE_HOME="+d.t.TempDir())
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
-	return out.String(), err
-}
-
-func TestABlankVolumeIsFormattedAndMountedOnce(t *testing.T) {
-	d := newDisk(t)
-	out, err := d.prepare()
-	require.NoError(t, err, out)
-	require.Contains(t, out, "changed=1")
-	require.Equal(t, d.device, strings.TrimSpace(sh(t, "findmnt -no SOURCE "+d.target)))
-	require.Contains(t, sh(t, "cat /etc/fstab"), "UUID=")
-	require.Empty(t, sh(t, "ls -A "+d.target))
-
-	sh(t, "echo precious > "+d.target+"/file")
-	out, err = d.prepare()
-	require.NoError(t, err, out)
-	require.Contains(t, out, "changed=0")
-
-	// As after a reboot, or on a rebuilt server: mounted again, with what is on it.
-	require.NoError(t, unix.Unmount(d.target, 0))
-	out, err = d.prepare()
-	require.NoError(t, err, out)
-	require.Equal(t, "precious\n", sh(t, "cat "+d.target+"/file"))
-	require.Equal(t, "1\n", sh(t, "wc -l < /etc/fstab"))
-}
-
-func TestADiskWithSomethingOnItIsNeverFormatted(t *testing.T) {
-	cases := map[string]string{
-		"a partition table":        "printf 'label: gpt\n,8M\n' | sfdisk --no-reread --quiet DEVICE",
-		"a swap area":              "mkswap -q DEVICE",
-		"bytes that nobody knows":  "printf secret | dd of=DEVICE bs=1 seek=70000 conv=notrunc status=none",
-		"a volume group's label":   "printf 'LABELONE\\001\\000\\000\\000\\000\\000\\000\\000' | dd of=DEVICE bs=512 seek=1 conv=notrunc status=none",
-		"a filesystem of no use":   "mkfs.vfat DEVICE >/dev/null 2>&1 || mkswap -q DEVICE",
-		"an encrypted volume":      "printf 'LUKS\\272\\276\\000\\001' | dd of=DEVICE conv=notrunc status=none",
-		"two signatures at a time": "mkswap -q DEVICE; printf 'LABELONE' | dd of=DEVICE bs=512 seek=1 conv=notrunc status=none",
+func TestEveryPlaybookHasItsLine(t *testing.T) {
+	for _, page := range []string{"README.md", "../docs/playbooks.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, file := range playbooks(t) {
+			require.Contains(t, string(text), "| `"+file+"` |", page)
+		}
 	}
-	for name, make := range cases {
-		t.Run(name, func(t *testing.T) {
-			d := newDisk(t)
-			sh(t, strings.ReplaceAll(make, "DEVICE", d.device))
-			before := sh(t, "sha256sum < "+d.device)
-			out, err := d.prepare()
-			require.Error(t, err, out)
-			require.Contains(t, out, d.device)
-			require.Equal(t, before, sh(t, "sha256sum < "+d.device))
-			require.Empty(t, sh(t, "cat /etc/fstab"))
+}
+
+func TestEveryRoleNamesItsVariables(t *testing.T) {
+	roles, err := filepath.Glob("roles/*")
+	require.NoError(t, err)
+	require.Len(t, roles, 7)
+	for _, role := range roles {
+		t.Run(filepath.Base(role), func(t *testing.T) {
+			var specs struct {
+				Of struct {
+					Main struct {
+						Options map[string]any `yaml:"options"`
+					} `yaml:"main"`
+				} `yaml:"argument_specs"`
+			}
+			var defaults map[string]any
+			read(t, filepath.Join(role, "meta", "argument_specs.yml"), &specs)
+			read(t, filepath.Join(role, "defaults", "main.yml"), &defaults)
+			readme, err := os.ReadFile(filepath.Join(role, "README.md"))
+			require.NoError(t, err)
+			require.NotEmpty(t, defaults)
+			require.Len(t, specs.Of.Main.Options, len(defaults))
+			for name := range defaults {
+				require.Contains(t, specs.Of.Main.Options, name)
+				require.Contains(t, string(readme), "`"+name+"`")
+			}
 		})
 	}
 }
 
-func TestFilesUnderTheMountPointAreNotHidden(t *testing.T) {
-	d := newDisk(t)
-	require.NoError(t, os.MkdirAll(d.target, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(d.target, "ibdata1"), nil, 0o600))
-	out, err := d.prepare()
-	require.Error(t, err)
-	require.Contains(t, out, "move them away first")
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, into), file)
+}
+
+func TestAWrongVariableIsToldBeforeAnythingIsDone(t *testing.T) {
+	cases := []struct{ playbook, vars, told string }{
+		{"base.yaml", `{"base_users": [{"nme": "ada"}]}`, "missing required arguments: name found in base_users"},
+		{"base.yaml", `{"base_users": [{"name": "root", "state": "absent"}]}`, "base_users takes away root"},
+		{"haproxy.yaml", `{"haproxy_group": "label_role_none"}`, "no host is in the group label_role_none"},
+		{"k3s.yaml", `{"k3s_server_group": "label_role_web"}`, "odd number of servers"},
+	}
+	for _, c := range cases {
+		cmd := exec.Command("ansible-playbook", "-i", "testdata/fleet.yaml", "-e", c.vars, c.playbook)
+		cmd.Env = append(os.Environ(), "ANSIBLE_NOCOLOR=1", "ANSIBLE_HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, "%s %s: %s", c.playbook, c.vars, out)
+		require.Contains(t, string(out), c.told)
+		require.Contains(t, string(out), "changed=0")
+	}
+}
+
+func TestTheFirstServerMakesTheClusterAndTheOthersJoin(t *testing.T) {
+	cmd := exec.Command("ansible", "-i", "testdata/cluster.yaml", "all", "-m", "ansible.builtin.debug", "-a", "msg={{ k3s_unit }}:{{ k3s_config | to_json | b64encode }}",
+		"-e", "@roles/k3s/defaults/main.yml", "-e", "@roles/k3s/vars/main.yml")
+	cmd.Env = append(os.Environ(), "ANSIBLE_NOCOLOR=1", "ANSIBLE_HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	got := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^(\w) \| SUCCESS => \{\n\s+"msg": "([^:]+):([^"]+)"`).FindAllStringSubmatch(string(out), -1) {
+		config, err := base64.StdEncoding.DecodeString(m[3])
+		require.NoError(t, err)
+		got[m[1]] = m[2] + " " + string(config)
+	}
+	joins := `"server": "https://192.0.2.1:6443", "token-file": "/etc/rancher/k3s/token"}`
+	require.Equal(t, map[string]string{
+		"a": `k3s {"node-name": "a", "node-ip": "192.0.2.1", "cluster-init": true}`,
+		"b": `k3s {"node-name": "b", "node-ip": "192.0.2.2", ` + joins,
+		"c": `k3s {"node-name": "c", "node-ip": "2001:db8::3", ` + joins,
+		"d": `k3s-agent {"node-name": "d", "node-ip": "192.0.2.4", ` + joins,
+	}, got)
 }

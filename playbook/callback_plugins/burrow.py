@@ -24,6 +24,9 @@ DOCUMENTATION = """
 # Longest text taken from a result; the log has the rest.
 MAX_MESSAGE = 4000
 
+# Most hosts, and most groups, that are named of an inventory.
+MAX_NAMES = 100
+
 # Fields of a failed result, in the order in which they tell what went wrong.
 MESSAGE_FIELDS = ("msg", "reason", "exception", "module_stderr", "stderr", "module_stdout", "stdout")
 
@@ -66,6 +69,7 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self._out = None
         self._play = ""
+        self._inventory = None
         self._started = {}
         fd = os.environ.get("BURROW_EVENTS_FD", "")
         if not fd.isdigit():
@@ -98,11 +102,14 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_play_start(self, play):
         self._play = play.get_name().strip()
+        self._inventory = getattr(play.get_variable_manager(), "_inventory", None)
         self._started.clear()
         self._event("play", play=self._play)
 
     def v2_playbook_on_no_hosts_matched(self):
-        self._event("no_hosts", play=self._play)
+        # All of the inventory, whatever the run is limited to.
+        names = {kind: sorted(getattr(self._inventory, kind, ()))[:MAX_NAMES] for kind in ("hosts", "groups")}
+        self._event("no_hosts", play=self._play, **names)
 
     def v2_playbook_on_vars_prompt(self, varname, private=True, prompt=None, encrypt=None, confirm=False,
                                    salt_size=None, salt=None, default=None, unsafe=None):
