@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -21,7 +22,7 @@ func applyCommand() *ucli.Command {
 			"What cannot be changed is refused by name. Exit codes: 0 ready or nothing to do, 2 invalid, 4 busy, 5 failed,\n" +
 			"6 held (waits for you), 130 stopped following (the operation goes on).",
 		Flags: append(manifestFlags(),
-			&ucli.BoolFlag{Name: "dry-run", Usage: "show what would be built and changed, and touch nothing"},
+			&ucli.BoolFlag{Name: "dry-run", Usage: "show what would be built and changed, and touch nothing; with Ansible here, check the playbooks' syntax"},
 			&ucli.BoolFlag{Name: "restart", Usage: "restart servers whose change needs it"},
 			queueFlag(), detachFlag(), outputFlag("table", "json")),
 		Action: apply,
@@ -42,7 +43,13 @@ func apply(c *ucli.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := makePlan(set, known, c.Bool("restart"))
+	if c.Bool("dry-run") {
+		problems, err := checkPlaybooks(c, set)
+		if err = errors.Join(err, problems.Err()); err != nil {
+			return err
+		}
+	}
+	plan, err := makePlan(c.Context, set, known, c.Bool("restart"))
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,9 @@ func cancelCommand() *ucli.Command {
 					return run.Target, err
 				}
 				if !open {
+					if err := refuseIfUnknown(c, tc, ref); err != nil {
+						return run.Target, err
+					}
 					return run.Target, errs.New(errs.Permanent, ref.String(), "cancel", errs.Reason("%s", none), "`burrow get` shows how it stands")
 				}
 				if workflows.IsDelete(run.kind) {

@@ -26,6 +26,7 @@ func commands() []*ucli.Command {
 		restartCommand(),
 		configureCommand(),
 		rebuildCommand(),
+		historyCommand(),
 		driftCommand(),
 		sweepCommand(),
 		// Resources
@@ -35,6 +36,7 @@ func commands() []*ucli.Command {
 		schemaCommand(),
 		imageCommand(),
 		networkCommand(),
+		hostCommand(),
 		secretCommand(),
 		// Servers
 		logsCommand(),
@@ -43,6 +45,7 @@ func commands() []*ucli.Command {
 		hostKeysCommand(),
 		consoleCommand(),
 		dialCommand(),
+		inventoryCommand(),
 		// This machine
 		upCommand(),
 		downCommand(),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/goccy/go-yaml"
 	ucli "github.com/urfave/cli/v2"
@@ -28,7 +27,7 @@ func configureCommand() *ucli.Command {
 		Name:      "configure",
 		Category:  categoryOperations,
 		Usage:     "run the playbook of servers again, or another one",
-		ArgsUsage: "[server] NAME ... | -l LABELS",
+		ArgsUsage: "[server] NAME ... | -l LABELS | playbook/NAME ...",
 		Description: "Without --playbook the recorded playbook runs, from the folder that was applied. What is given here is\n" +
 			"for this run; the server's declaration stays. A task that fails holds the server: retry, skip, or abort,\n" +
 			"which leaves it Running. With --check nothing is changed (but by tasks that say check_mode: false); exit\n" +
@@ -37,11 +36,12 @@ func configureCommand() *ucli.Command {
 			&ucli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "all servers that have these `LABELS`: key=value,key"},
 			&ucli.StringSliceFlag{Name: "playbook", TakesFile: true, Usage: "another playbook `FILE`, with the folder it is in; or the recorded one in an edited FOLDER (files may be given several times)"},
 			&ucli.StringFlag{Name: "inventory", TakesFile: true, Usage: "inventory `FILE` that goes with --playbook"},
+			&ucli.StringFlag{Name: "requirements", TakesFile: true, Usage: "requirements `FILE` of ansible-galaxy that goes with --playbook"},
 			&ucli.BoolFlag{Name: "check", Usage: "only say what would change"},
 			&ucli.BoolFlag{Name: "diff", Usage: "show differences in files, in the log"},
 			&ucli.StringSliceFlag{Name: "tags", Usage: "only what has these `TAGS`"},
 			&ucli.StringSliceFlag{Name: "skip-tags", Usage: "not what has these `TAGS`"},
-			&ucli.StringFlag{Name: "extra-vars-file", TakesFile: true, Usage: "YAML or JSON `FILE` of variables; they stay in the operation's history, so no secrets"},
+			&ucli.StringFlag{Name: "extra-vars-file", TakesFile: true, Usage: "YAML or JSON `FILE` of variables. They stay in the operation's history: write secret:NAME for a secret"},
 			queueFlag(), detachFlag(), outputFlag("table", "json"),
 		},
 		Action: configureServers,
@@ -54,6 +54,9 @@ func configureServers(c *ucli.Context) error {
 		return err
 	}
 	defer gw.Close()
+	if refs := playbookRefs(c); len(refs) > 0 {
+		return runPlaybooks(c, gw, refs)
+	}
 	servers, err := configurable(c, gw)
 	if err != nil {
 		return err
@@ -113,42 +116,37 @@ func configurable(c *ucli.Context, gw *gateway.Client) ([]Ref, error) {
 // packGiven archives what --playbook names: files with their folder, or a folder that
 // takes the place of the one that was applied.
 func (p *plan) packGiven(c *ucli.Context, servers []Ref, in *workflows.ConfigureServerIn) error {
-	given, inventory := c.StringSlice("playbook"), c.String("inventory")
-	if len(given) == 0 {
-		if inventory != "" {
-			return usageErrorf(c, "--inventory goes with --playbook")
+	a := manifest.Ansible{Playbook: c.StringSlice("playbook"), Inventory: c.String("inventory"), Requirements: c.String("requirements")}
+	more := a.Inventory + a.Requirements
+	if len(a.Playbook) == 0 {
+		if more != "" {
+			return usageErrorf(c, "--inventory and --requirements go with --playbook")
 		}
 		return nil
 	}
-	info, err := os.Stat(given[0])
+	info, err := os.Stat(a.Playbook[0])
 	if err != nil {
-		return errs.NewPermanent("playbook "+given[0], "read", err, "name a file or a folder")
+		return errs.NewPermanent("playbook "+a.Playbook[0], "read", err, "name a file or a folder")
 	}
 	if info.IsDir() {
-		if len(given) > 1 || inventory != "" {
-			return usageErrorf(c, "with a folder, name nothing else: its recorded playbook and inventory are used")
+		if len(a.Playbook) > 1 || more != "" {
+			return usageErrorf(c, "with a folder, name nothing else: its recorded playbook, inventory and requirements are used")
 		}
-		return p.packInstead(c, servers, given[0], in)
-	}
-	files := slices.Clone(given)
-	if inventory != "" {
-		files = append(files, inventory)
+		return p.packInstead(c, servers, a.Playbook[0], in)
 	}
 	here, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	dir, rel, err := bundle.Root(here, files...)
+	dir, rel, err := bundle.Root(here, filesOf(a)...)
 	if err != nil {
 		return err
 	}
 	if in.Bundle, err = p.packAll(dir); err != nil {
 		return err
 	}
-	in.Playbook = rel[:len(given)]
-	if inventory != "" {
-		in.Inventory = rel[len(rel)-1]
-	}
+	a = withFiles(a, rel)
+	in.Playbook, in.Inventory, in.Requirements = a.Playbook, a.Inventory, a.Requirements
 	return nil
 }
 
@@ -160,7 +158,11 @@ func (p *plan) packInstead(c *ucli.Context, servers []Ref, dir string, in *workf
 	}
 	defer gw.Close()
 	for _, ref := range servers {
-		if err := playbooksIn(c.Context, gw, ref, "configure", dir); err != nil {
+		run, err := recordedRun(c.Context, gw, ref)
+		if err != nil {
+			return err
+		}
+		if err := playbooksIn(ref, run, "configure", dir); err != nil {
 			return err
 		}
 	}
@@ -204,6 +206,12 @@ func varsOf(path string) (map[string]any, error) {
 	}
 	if _, err := json.Marshal(vars); err != nil { // keys that are no text, say
 		return nil, refuse(err)
+	}
+	if err := manifest.CheckSecretNames(vars); err != nil {
+		return nil, errs.NewPermanent("variables file "+path, "read", err, "write secret:NAME, and set it: burrow secret set NAME")
+	}
+	if err := manifest.CheckConnection(vars); err != nil {
+		return nil, errs.NewPermanent("variables file "+path, "read", err, "remove it")
 	}
 	return vars, nil
 }

@@ -33,6 +33,29 @@ func TestACheckThatWouldChangeSomethingEndsWithThree(t *testing.T) {
 	require.Equal(t, "server/db: tasks that would change something: 2. See them: burrow logs db --run run-1\n", out.String())
 }
 
+func TestAllServersThatACheckWouldChangeAreNamed(t *testing.T) {
+	outcome := func(name string, changed int) follow.Outcome {
+		result, err := json.Marshal(workflows.ConfigureServerOut{Check: true, RunID: "run-" + name, Recap: map[string]manifest.Recap{name: {Changed: changed}}})
+		require.NoError(t, err)
+		return follow.Outcome{
+			Target: follow.Target{ID: "server/" + name}, Kind: workflows.NameConfigureServer,
+			Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, Result: result,
+		}
+	}
+	failed := follow.Outcome{
+		Target: follow.Target{ID: "server/bad"}, Kind: workflows.NameConfigureServer,
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, Message: "server/bad: run playbook: no",
+	}
+	checked := "server/a: tasks that would change something: 1. See them: burrow logs a --run run-a\n" +
+		"server/c: tasks that would change something: 4. See them: burrow logs c --run run-c\n"
+	var out bytes.Buffer
+	require.Equal(t, ExitDiffers, report(&out, verdict([]follow.Outcome{outcome("a", 1), outcome("b", 0), outcome("c", 4)})))
+	require.Equal(t, checked, out.String())
+	out.Reset()
+	require.Equal(t, ExitFailed, report(&out, verdict([]follow.Outcome{outcome("a", 1), failed, outcome("c", 4)})))
+	require.Equal(t, checked+"error: server/bad: run playbook: no\n", out.String())
+}
+
 func TestVariablesAreAMappingOfBoundedSize(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -49,7 +72,7 @@ func TestVariablesAreAMappingOfBoundedSize(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"passwd": "root:x:0:0:hunter2:/root:/bin/bash\nother:x:1:1::/:/bin/sh\n", "tabs": "a: hunter2\n\tb: [hunter2\n",
-		"key": "-----BEGIN\nhunter2: hunter2: hunter2\n", "list": "- hunter2\n",
+		"key": "-----BEGIN\nhunter2: hunter2: hunter2\n", "list": "- hunter2\n", "no name": "a: [{b: 'secret:hunter2/x'}]\n",
 	} {
 		_, err = varsOf(file(name, text))
 		require.Error(t, err, name)

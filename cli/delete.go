@@ -11,7 +11,6 @@ import (
 
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/internal/errs"
-	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
 )
@@ -21,7 +20,7 @@ func deleteCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:      "delete",
 		Category:  categoryOperations,
-		Usage:     "take a server, network, volume or image away",
+		Usage:     "take a server, network, volume, image or playbook away",
 		ArgsUsage: "KIND NAME | KIND/NAME ...",
 		Description: "An operation that is open on it is cancelled and undone first. A server's persistent volumes stay;\n" +
 			"deleting a volume deletes its data.",
@@ -55,7 +54,7 @@ func removeRefs(c *ucli.Context, refs []Ref) error {
 	defer tc.Close()
 	var names []string
 	for _, ref := range refs {
-		if err := deletable(c.Context, gw, tc, ref); err != nil {
+		if err := refuseUnknown(c.Context, gw, tc, ref); err != nil {
 			return err
 		}
 		names = append(names, ref.String())
@@ -97,19 +96,6 @@ func deleteStages(refs []Ref) [][]Ref {
 	return [][]Ref{servers, others}
 }
 
-// deletable refuses what there is not: neither its record nor an operation that makes it.
-func deletable(ctx context.Context, gw *gateway.Client, tc client.Client, ref Ref) error {
-	_, err := gw.Get(ctx, ref.Kind, ref.Name)
-	if !errors.Is(err, errs.ErrNotFound) {
-		return err
-	}
-	_, open, err := openRun(ctx, tc, ref.String())
-	if err != nil || open {
-		return err
-	}
-	return errs.New(errs.Permanent, ref.String(), "delete", errs.ErrNotFound, "`burrow get "+ref.Kind.Word()+"` lists what there is")
-}
-
 // startDelete starts the delete of a resource; a busy one is cancelled first, by a
 // workflow that goes on although we are gone.
 func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Target, error) {
@@ -124,6 +110,8 @@ func startDelete(ctx context.Context, tc client.Client, ref Ref) ([]follow.Targe
 		next.DeleteVolume = &in
 	case manifest.KindImage:
 		next.DeleteImage = &in
+	case manifest.KindPlaybook:
+		next.DeletePlaybook = &in
 	default:
 		return nil, errs.NewPermanent(ref.String(), "delete", errs.Reason("a %s is not deleted this way", ref.Kind.Word()), "`burrow --help` lists the commands")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -25,27 +26,39 @@ func describeCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			gw, err := openGateway(c)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = gw.Close() }()
-			rec, err := gw.Get(c.Context, refs[0].Kind, refs[0].Name)
-			if err != nil {
-				return err
-			}
-			switch output(c) {
-			case "json":
-				return printJSON(c.App.Writer, rec)
-			case "yaml":
-				return printYAML(c.App.Writer, rec)
-			}
-			d := &description{now: time.Now()}
-			d.record(rec)
-			_, err = io.WriteString(c.App.Writer, d.b.String())
-			return err
+			return describeOne(c, refs[0])
 		},
 	}
+}
+
+func describeOne(c *ucli.Context, ref Ref) error {
+	gw, err := openGateway(c)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = gw.Close() }()
+	rec, err := look(c.Context, gw, ref)
+	if err != nil {
+		return err
+	}
+	switch output(c) {
+	case "json":
+		return printJSON(c.App.Writer, rec)
+	case "yaml":
+		return printYAML(c.App.Writer, rec)
+	}
+	d := &description{now: time.Now()}
+	d.record(rec)
+	if ref.Kind == manifest.KindHost {
+		there, err := onHosts(c, gw)
+		if err != nil {
+			return err
+		}
+		d.host(rec, there[ref.Name])
+	}
+	d.spec(rec)
+	_, err = io.WriteString(c.App.Writer, d.b.String())
+	return err
 }
 
 // description collects the text.
@@ -87,17 +100,21 @@ func (d *description) record(rec manifest.Record) {
 	d.field("Next", "%s", mend(rec))
 	d.field("Host", "%s", s.Host)
 	d.field("Login", "%s", s.Login)
+	d.field("Servers", "%s", strings.Join(targetNames(rec), ", "))
+	if s.RebootedAt != nil {
+		d.field("Rebooted", "%s", d.since(*s.RebootedAt, ""))
+	}
 	d.field("UID", "%s", m.UID)
 	d.field("Created", "%s", d.since(m.CreatedAt, m.CreatedBy))
 	d.operation(s.Operation)
 	d.conditions(s.Conditions)
 	d.ports(s.Ports)
 	d.disks(s.Disks)
+	d.source(rec)
 	d.playbook(s.Playbook)
 	d.network(s.Network)
 	d.volume(s.Volume)
 	d.image(s.Image)
-	d.spec(rec)
 }
 
 // mend says what a person can do about a record that waits or failed.
@@ -194,6 +211,17 @@ func (d *description) disks(disks []manifest.Disk) {
 	if len(rows) > 0 {
 		d.section("Disks")
 		d.table([]string{"DISK", "NAME", "SIZE", "FORMAT", "VOLUME", "SERIAL", "PATH"}, rows)
+	}
+}
+
+// source says which commit of a repository the playbook is from.
+func (d *description) source(rec manifest.Record) {
+	run, err := ansibleOf(rec)
+	if err == nil && run != nil && run.Source != nil {
+		d.section("Source")
+		d.field("  URL", "%s", run.Source.URL)
+		d.field("  Ref", "%s", cmp.Or(run.Source.Ref, "HEAD"))
+		d.field("  Commit", "%s", cmp.Or(run.Source.Commit, "none: its folder was edited"))
 	}
 }
 

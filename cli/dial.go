@@ -24,6 +24,7 @@ func dialCommand() *ucli.Command {
 		Usage: "join stdin and stdout with a server's port", ArgsUsage: "NAME PORT | --socket PATH NAME",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: "socket", Usage: "the unix socket at `PATH` of a playbook run, instead of the gateway"},
+			&ucli.StringFlag{Name: "agent", Usage: "serve the server's key on the socket `PATH` meanwhile"},
 		},
 		Action: func(c *ucli.Context) error {
 			conn, closer, err := dialled(c)
@@ -60,8 +61,18 @@ func dialled(c *ucli.Context) (net.Conn, io.Closer, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, gw.Close())
 	}
+	if socket := c.String("agent"); socket != "" {
+		end := lendAgent(c, gw, c.Args().First(), socket)
+		return conn, closeFunc(func() error { end(); return gw.Close() }), nil
+	}
 	return conn, gw, nil
 }
+
+// closeFunc is an io.Closer.
+type closeFunc func() error
+
+// Close implements io.Closer.
+func (f closeFunc) Close() error { return f() }
 
 // dialSocket connects to the socket of a playbook run and names the server on its first line.
 func dialSocket(ctx context.Context, path, server string) (net.Conn, error) {

@@ -27,9 +27,6 @@ func downCommand() *ucli.Command {
 		Description: "Stops the worker, then Temporal and etcd, and returns when they are gone. Operations that\nare open go on after the next `burrow up`.",
 		Flags:       []ucli.Flag{dataDirFlag()},
 		Action: func(c *ucli.Context) error {
-			if c.NArg() > 0 {
-				return usageErrorf(c, "unexpected argument %q", c.Args().First())
-			}
 			dir, err := filepath.Abs(c.String("data-dir"))
 			if err != nil {
 				return errs.NewPermanent("data directory "+c.String("data-dir"), "open", err, "")

@@ -70,9 +70,6 @@ func sweepCommand() *ucli.Command {
 			outputFlag("table", "json"),
 		},
 		Action: func(c *ucli.Context) error {
-			if c.NArg() > 0 {
-				return usageErrorf(c, "it sweeps everything, and takes no names; `burrow drift %s` looks at some", strings.Join(c.Args().Slice(), " "))
-			}
 			grace := c.Duration("grace")
 			if grace < leastGrace {
 				return usageErrorf(c, "--grace is %s; it is at least %s: what has just begun must not be taken for a leftover", grace, leastGrace)

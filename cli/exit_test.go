@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	ucli "github.com/urfave/cli/v2"
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"burrow.dev/burrow/cli/follow"
@@ -102,4 +106,34 @@ func TestResourcesAreNamedInEveryUsualWay(t *testing.T) {
 		_, err := parseRefs(words)
 		require.Error(t, err, words)
 	}
+}
+
+// leaves calls fn with every command that does something, and its words.
+func leaves(commands []*ucli.Command, words []string, fn func(*ucli.Command, []string)) {
+	for _, c := range commands {
+		path := append(slices.Clone(words), c.Name)
+		if len(c.Subcommands) > 0 {
+			leaves(c.Subcommands, path, fn)
+		} else {
+			fn(c, path)
+		}
+	}
+}
+
+func TestACommandWithoutArgumentsRefusesThem(t *testing.T) {
+	tried := 0
+	leaves(newApp().Commands, nil, func(c *ucli.Command, words []string) {
+		if c.ArgsUsage != "" || c.Name == "help" {
+			return
+		}
+		tried++
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), append(append([]string{"burrow", "--config", filepath.Join(t.TempDir(), "none")}, words...), "extra"), nil, &out, &errOut)
+		require.Equal(t, ExitOther, code, words)
+		command := "burrow " + strings.Join(words, " ")
+		require.True(t, strings.HasPrefix(errOut.String(), "error: "+command+": it takes no arguments"), errOut.String())
+		require.Contains(t, errOut.String(), "next: "+command+" --help")
+		require.Empty(t, out.String(), words)
+	})
+	require.Greater(t, tried, 10)
 }

@@ -63,7 +63,7 @@ func get(c *ucli.Context) error {
 
 // listedKinds are those that a get without a kind lists, in this order.
 func listedKinds() []manifest.Kind {
-	return []manifest.Kind{manifest.KindServer, manifest.KindNetwork, manifest.KindVolume, manifest.KindImage}
+	return []manifest.Kind{manifest.KindServer, manifest.KindNetwork, manifest.KindVolume, manifest.KindImage, manifest.KindPlaybook}
 }
 
 func queryOf(c *ucli.Context) (query, error) {
@@ -117,7 +117,7 @@ func (q query) streamJSON(c *ucli.Context, gw *gateway.Client) error {
 func (q query) fetch(c *ucli.Context, gw *gateway.Client) ([]manifest.Record, error) {
 	var records []manifest.Record
 	for _, name := range q.names {
-		rec, err := gw.Get(c.Context, q.kinds[0], name)
+		rec, err := look(c.Context, gw, Ref{q.kinds[0], name})
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +169,7 @@ func printRecords(c *ucli.Context, q query, records []manifest.Record) error {
 		return printYAML(w, document)
 	case "name":
 		for _, rec := range records {
-			fmt.Fprintln(w, manifest.Ref(rec.Kind, rec.Metadata.Name))
+			fmt.Fprintln(w, render.Clean(manifest.Ref(rec.Kind, rec.Metadata.Name)))
 		}
 		return nil
 	}

@@ -57,6 +57,8 @@ func kindColumns(kind manifest.Kind) []column {
 		return volumeColumns()
 	case manifest.KindImage:
 		return imageColumns()
+	case manifest.KindPlaybook:
+		return playbookColumns()
 	case manifest.KindHost:
 		return hostColumns()
 	}
@@ -70,7 +72,8 @@ func phaseCell(rec manifest.Record) string {
 		text += ": " + op.Step
 	}
 	for _, c := range rec.Status.Conditions {
-		if c.Status && c.Type != manifest.ConditionAttention {
+		// Held says already that it needs attention.
+		if c.Status && (c.Type != manifest.ConditionAttention || rec.Status.Phase.Settled()) {
 			text += ", " + c.Type
 		}
 	}
@@ -85,7 +88,17 @@ func serverColumns() []column {
 		{title: "CPU", wide: true, cell: serverCell(func(s manifest.ServerSpec) string { return strconv.Itoa(s.CPU) })},
 		{title: "MEMORY", wide: true, cell: serverCell(func(s manifest.ServerSpec) string { return mebibytes(s.Memory) })},
 		{title: "LOGIN", wide: true, cell: func(r manifest.Record) string { return r.Status.Login }},
+		{title: "REBOOTED", wide: true, cell: rebootedCell},
 	}
+}
+
+// rebootedCell is the time of day at which a guest restarted itself; a watched table stays
+// true, which an age would not.
+func rebootedCell(rec manifest.Record) string {
+	if rec.Status.RebootedAt == nil {
+		return ""
+	}
+	return rec.Status.RebootedAt.Local().Format(time.DateTime)
 }
 
 func networkColumns() []column {
@@ -148,6 +161,27 @@ func imageColumns() []column {
 		{title: "SHA256", wide: true, cell: status(func(i *manifest.ImageStatus) string { return i.SHA256[:min(12, len(i.SHA256))] })},
 		{title: "SOURCE", wide: true, cell: status(func(i *manifest.ImageStatus) string { return i.Source })},
 	}
+}
+
+func playbookColumns() []column {
+	return []column{
+		{title: "SERVERS", cell: func(r manifest.Record) string { return strings.Join(targetNames(r), ",") }},
+		{title: "RUN", cell: func(r manifest.Record) string {
+			if r.Status.Playbook == nil {
+				return ""
+			}
+			return r.Status.Playbook.RunID
+		}},
+	}
+}
+
+// targetNames are the servers that a Playbook's latest run was over.
+func targetNames(rec manifest.Record) []string {
+	var names []string
+	for _, identity := range rec.Status.Targets {
+		names = append(names, manifest.TargetName(identity))
+	}
+	return names
 }
 
 // hostSpec is what is shown of a host's spec, as its worker registers it.

@@ -13,6 +13,7 @@ import (
 	"burrow.dev/burrow/cli/render"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/plaintext"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -20,14 +21,16 @@ import (
 // back within seconds.
 const reconnectEvery = time.Second
 
-// watchRecords prints what there is and every change, until Ctrl-C. A gateway that goes
+// watchRecords prints what there is and every change, until Ctrl-C, or nobody reads it. A gateway that goes
 // away and comes back does not end it. It closes gw.
 func watchRecords(c *ucli.Context, gw *gateway.Client, q query) error {
 	w := &watcher{c: c, q: q, seen: map[Ref]seen{}}
+	ctx, stop := whileRead(c.Context, c.App.Writer)
+	defer stop()
 	for {
-		err := w.follow(c.Context, gw)
+		err := w.follow(ctx, gw)
 		_ = gw.Close() // a watch of days meets many restarts
-		if c.Context.Err() != nil {
+		if ctx.Err() != nil {
 			return &ExitError{Code: ExitStopped}
 		}
 		if !errors.Is(err, errs.ErrUnavailable) {
@@ -35,7 +38,7 @@ func watchRecords(c *ucli.Context, gw *gateway.Client, q query) error {
 		}
 		text, _ := words(err)
 		fmt.Fprintf(c.App.ErrWriter, "%s; waiting for it to come back\n", text)
-		if gw, err = w.reconnect(); err != nil {
+		if gw, err = w.reconnect(ctx); err != nil {
 			return err
 		}
 	}
@@ -138,14 +141,14 @@ func (w *watcher) print(rec manifest.Record, deleted bool) error {
 	ref := manifest.Ref(rec.Kind, rec.Metadata.Name)
 	switch output(w.c) {
 	case "json":
-		return json.NewEncoder(out).Encode(change{Deleted: deleted, Record: rec})
+		return json.NewEncoder(plaintext.JSONWriter(out)).Encode(change{Deleted: deleted, Record: rec})
 	case "yaml":
 		if _, err := fmt.Fprintln(out, "---"); err != nil {
 			return err
 		}
 		return printYAML(out, change{Deleted: deleted, Record: rec})
 	case "name":
-		_, err := fmt.Fprintln(out, ref)
+		_, err := fmt.Fprintln(out, render.Clean(ref))
 		return err
 	}
 	if deleted {
@@ -165,12 +168,12 @@ type change struct {
 	Record  manifest.Record `json:"record"`
 }
 
-func (w *watcher) reconnect() (*gateway.Client, error) {
+func (w *watcher) reconnect(ctx context.Context) (*gateway.Client, error) {
 	tick := time.NewTicker(reconnectEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-w.c.Context.Done():
+		case <-ctx.Done():
 			return nil, &ExitError{Code: ExitStopped}
 		case <-tick.C:
 		}

@@ -77,6 +77,14 @@ func finish(c *ucli.Command) {
 	for _, sub := range c.Subcommands {
 		finish(sub)
 	}
+	if do := c.Action; do != nil && c.ArgsUsage == "" {
+		c.Action = func(ctx *ucli.Context) error {
+			if ctx.NArg() > 0 {
+				return usageErrorf(ctx, "it takes no arguments, and %q is one", ctx.Args().First())
+			}
+			return do(ctx)
+		}
+	}
 	if c.Action == nil && len(c.Subcommands) > 0 {
 		c.Action = func(ctx *ucli.Context) error {
 			if ctx.NArg() == 0 {

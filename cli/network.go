@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	ucli "github.com/urfave/cli/v2"
 	"go4.org/netipx"
 
-	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/gateway"
 	"burrow.dev/burrow/manifest"
 )
@@ -72,7 +70,7 @@ func onRange(c *ucli.Context, after string, do func(gw *gateway.Client, network 
 	}
 	defer func() { _ = gw.Close() }()
 	if err := do(gw, network, r); err != nil {
-		return nearNetwork(c, gw, network, err)
+		return near(c.Context, gw, Ref{manifest.KindNetwork, network}, err)
 	}
 	fmt.Fprintf(c.App.Writer, "%s: %s is %s\n", manifest.Ref(manifest.KindNetwork, network), c.Args().Get(1), after)
 	return nil
@@ -91,23 +89,6 @@ func networkName(c *ucli.Context, word string) (string, error) {
 		return "", usageErrorf(c, "it takes a network, and %s is a %s", name, kind.Word())
 	}
 	return name, nil
-}
-
-// nearNetwork adds to the error of an unknown network the one that was likely meant.
-func nearNetwork(c *ucli.Context, gw *gateway.Client, name string, err error) error {
-	if !errors.Is(err, errs.ErrNotFound) {
-		return err
-	}
-	networks, listErr := gw.List(c.Context, manifest.KindNetwork)
-	if listErr != nil {
-		return err
-	}
-	var names []string
-	for _, rec := range networks {
-		names = append(names, rec.Metadata.Name)
-	}
-	return errs.NewPermanent(manifest.Ref(manifest.KindNetwork, name), "look up", errs.Reason("%w%s", errs.ErrNotFound, didYouMean(name, names)),
-		"`burrow get network` lists what there is")
 }
 
 // parseAddresses reads ADDRESS, FIRST-LAST or CIDR.

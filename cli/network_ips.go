@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	ucli "github.com/urfave/cli/v2"
 
 	"burrow.dev/burrow/cli/render"
 	"burrow.dev/burrow/internal/gateway"
+	"burrow.dev/burrow/internal/plaintext"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -40,7 +40,7 @@ func networkIPsCommand() *ucli.Command {
 			defer func() { _ = gw.Close() }()
 			p := addressPrinterFor(c, network)
 			if err := gw.ListAddresses(c.Context, network, p.totals, p.address); err != nil {
-				return nearNetwork(c, gw, network, err)
+				return near(c.Context, gw, Ref{manifest.KindNetwork, network}, err)
 			}
 			return p.end()
 		},
@@ -55,14 +55,22 @@ type addressPrinter interface {
 }
 
 func addressPrinterFor(c *ucli.Context, network string) addressPrinter {
-	head := addressDocument{APIVersion: manifest.APIVersion, Kind: "AddressList", Network: network}
-	switch output(c) {
-	case "json":
-		return &addressJSON{w: c.App.Writer, head: head}
-	case "yaml":
-		return &addressYAML{w: c.App.Writer, head: head}
+	if p := documentPrinter(output(c), c.App.Writer, network); p != nil {
+		return p
 	}
 	return &addressTable{w: c.App.Writer, wide: output(c) == "wide", now: time.Now()}
+}
+
+// documentPrinter prints a document for programs; nil for formats that are for people.
+func documentPrinter(format string, w io.Writer, network string) addressPrinter {
+	head := addressDocument{APIVersion: manifest.APIVersion, Kind: "AddressList", Network: network}
+	switch format {
+	case "json":
+		return &addressJSON{w: w, head: head}
+	case "yaml":
+		return &addressYAML{w: w, head: head}
+	}
+	return nil
 }
 
 // addressTable is two tables: totals, and addresses.
@@ -193,7 +201,7 @@ func (j *addressJSON) totals(subnets []gateway.SubnetUsage) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(j.w, strings.TrimSuffix(string(text), "\n}")+",\n  \"addresses\": [")
+	_, err = io.WriteString(j.w, strings.TrimSuffix(string(plaintext.EscapeJSON(text)), "\n}")+",\n  \"addresses\": [")
 	return err
 }
 
@@ -206,7 +214,7 @@ func (j *addressJSON) address(a gateway.Address) error {
 	if !j.some {
 		before, j.some = "\n    ", true
 	}
-	_, err = io.WriteString(j.w, before+string(text))
+	_, err = io.WriteString(j.w, before+string(plaintext.EscapeJSON(text)))
 	return err
 }
 
@@ -232,13 +240,14 @@ func (y *addressYAML) totals(subnets []gateway.SubnetUsage) error {
 }
 
 func (y *addressYAML) address(a gateway.Address) error {
-	text, err := json.Marshal([]addressItem{itemOf(a)})
+	text, err := json.Marshal(itemOf(a))
 	if err != nil {
 		return err
 	}
-	if text, err = yaml.JSONToYAML(text); err != nil {
-		return fmt.Errorf("write YAML: %w", err)
+	if text, err = yamlOf(text); err != nil {
+		return err
 	}
+	text = []byte("- " + strings.ReplaceAll(strings.TrimSuffix(string(text), "\n"), "\n", "\n  ") + "\n")
 	if !y.some {
 		y.some = true
 		fmt.Fprintln(y.w, "addresses:")

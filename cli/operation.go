@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"burrow.dev/burrow/cli/follow"
 	"burrow.dev/burrow/cli/render"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/temporalclient"
 	"burrow.dev/burrow/workflows"
 )
 
@@ -104,7 +103,7 @@ type running struct {
 	follow.Target
 	kind  string // workflow type
 	since time.Time
-	next  string // workflow type that it waits to start; "" for any but a StartNext
+	next  string // workflow type that a StartNext waits to start; words where none is named
 }
 
 // openRun gives the open run of a resource's operation, open false when there is none. A
@@ -119,16 +118,15 @@ func openRun(ctx context.Context, c client.Client, ref string) (run running, ope
 	if err != nil {
 		return running{}, false, errs.NewTransient(ref, "look for its operation", err)
 	}
-	switch d.Status {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
-		run := running{Target: follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, kind: d.WorkflowType.Name, since: d.WorkflowStartTime}
-		run.next = "another operation" // where no memo says which
-		if p := d.Memo.GetFields()[workflows.MemoNext]; p != nil {
-			_ = converter.GetDefaultDataConverter().FromPayload(p, &run.next)
-		}
-		return run, true, nil
+	if !temporalclient.IsOpen(d.Status) {
+		return running{}, false, nil
 	}
-	return running{}, false, nil
+	run = running{Target: follow.Target{ID: ref, RunID: d.WorkflowExecution.RunID}, kind: d.WorkflowType.Name, since: d.WorkflowStartTime}
+	run.next = "another operation" // where no memo says which
+	if p := d.Memo.GetFields()[workflows.MemoNext]; p != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &run.next)
+	}
+	return run, true, nil
 }
 
 // busy says what runs on a resource, since when, and what can be done about it; nil when
@@ -206,7 +204,9 @@ func followed(c *ucli.Context, tc client.Client, targets ...follow.Target) error
 		return nil
 	}
 	view := operationRenderer(c)
-	outcomes, err := follow.Run(c.Context, tc, targets, view.Update)
+	ctx, stop := whileRead(c.Context, c.App.Writer)
+	outcomes, err := follow.Run(ctx, tc, targets, view.Update)
+	stop()
 	if cerr := view.Close(); err == nil {
 		err = cerr
 	}
@@ -216,7 +216,7 @@ func followed(c *ucli.Context, tc client.Client, targets ...follow.Target) error
 		return &ExitError{Code: ExitStopped}
 	}
 	if err != nil {
-		return errs.NewTransient("operation", "follow", err)
+		return errs.New(errs.Transient, shownID(outcomes), "follow", err, "it goes on without us: come back with `burrow watch "+shownID(outcomes)+"`")
 	}
 	return verdict(outcomes)
 }
@@ -244,86 +244,8 @@ func shownID(outcomes []follow.Outcome) string {
 	return ""
 }
 
-// verdict turns the ends of operations into one error with its exit code: failed before
-// held before busy before well.
-func verdict(outcomes []follow.Outcome) error {
-	var worst *ExitError
-	worse := func(code int, format string, args ...any) {
-		if worst == nil || slices.Index(severity, code) < slices.Index(severity, worst.Code) {
-			worst = &ExitError{Code: code, Err: fmt.Errorf(format, args...)}
-		}
-	}
-	left := false
-	for _, o := range outcomes {
-		switch {
-		case o.Held:
-			left = true
-			worse(ExitHeld, "%s waits for you: %s. Mend it and `burrow retry %s`, or give up with `burrow abort %s`",
-				o.ID, strings.TrimPrefix(o.Message, o.ID+": "), o.ID, o.ID)
-		case o.Kind == workflows.NameApplyDocuments && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-			applyVerdict(o, worse)
-		case o.Kind == workflows.NameConfigureServer && o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-			checkVerdict(o, worse)
-		case o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED:
-			// It only waits for something that is held.
-		case o.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-			left = left || !givenUp(o)
-			worse(ExitFailed, "%s: %s", o.ID, strings.TrimPrefix(o.Message, o.ID+": "))
-		}
-	}
-	if worst == nil {
-		return nil
-	}
-	if worst.Code == ExitFailed && !left {
-		return &givenUpError{worst}
-	}
-	return worst
-}
-
-// severity is the order in which ends of several operations, and refusals of others,
-// decide the exit code.
-var severity = []int{ExitFailed, ExitHeld, ExitBusy, ExitInvalid, ExitOther, ExitDiffers, ExitStopped}
-
-// givenUp reports whether an operation ended as one that a person cancels or aborts: what
-// an undo could not remove makes its error Permanent, whatever it was before.
-func givenUp(o follow.Outcome) bool {
-	return o.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED || o.Class == string(errs.Operator)
-}
-
-// checkVerdict says what a playbook that was only checked would change.
-func checkVerdict(o follow.Outcome, worse func(int, string, ...any)) {
-	var out workflows.ConfigureServerOut
-	if json.Unmarshal(o.Result, &out) != nil || !out.Check {
-		return
-	}
-	changed := 0
-	for _, r := range out.Recap {
-		changed += r.Changed
-	}
-	if changed > 0 {
-		worse(ExitDiffers, "%s: tasks that would change something: %d. See them: burrow logs %s --run %s", o.ID, changed, nameOf(o.ID), out.RunID)
-	}
-}
-
 // nameOf is the name in an operation's ID.
 func nameOf(id string) string {
 	_, name, _ := strings.Cut(workflows.ResourceOf(id), "/")
 	return name
-}
-
-// applyVerdict reports documents that have no workflow of their own to report them.
-func applyVerdict(o follow.Outcome, worse func(int, string, ...any)) {
-	var out workflows.ApplyOut
-	if json.Unmarshal(o.Result, &out) != nil {
-		return
-	}
-	for _, r := range out.Results {
-		switch {
-		case r.Error == "":
-		case r.Busy:
-			worse(ExitBusy, "%s", r.Error)
-		case r.Skipped:
-			worse(ExitFailed, "%s %s", r.Ref, r.Error)
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	ucli "github.com/urfave/cli/v2"
 
+	"burrow.dev/burrow/internal/plaintext"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -44,7 +45,7 @@ func listOf(records []manifest.Record) list {
 }
 
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(plaintext.JSONWriter(w))
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
@@ -65,7 +66,7 @@ func (l *jsonList) add(rec manifest.Record) error {
 	} else {
 		b.WriteString(",\n    ")
 	}
-	enc := json.NewEncoder(&b)
+	enc := json.NewEncoder(plaintext.JSONWriter(&b))
 	enc.SetIndent("    ", "  ")
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(rec); err != nil {
@@ -91,10 +92,25 @@ func printYAML(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	document, err := yaml.JSONToYAML(encoded)
+	document, err := yamlOf(encoded)
 	if err != nil {
-		return fmt.Errorf("write YAML: %w", err)
+		return err
 	}
 	_, err = w.Write(document)
 	return err
+}
+
+// yamlOf gives a JSON document as YAML. One with text that a terminal would obey stays JSON,
+// which is YAML too: only there the text can be written as escapes, and is not lost.
+func yamlOf(encoded []byte) ([]byte, error) {
+	document, err := yaml.JSONToYAML(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	if plaintext.Lines(string(document)) == string(document) {
+		return document, nil
+	}
+	var indented bytes.Buffer
+	err = json.Indent(&indented, plaintext.EscapeJSON(encoded), "", "  ")
+	return append(indented.Bytes(), '\n'), err
 }

@@ -26,6 +26,7 @@ type plan struct {
 	bundles   []packed
 	restart   bool // servers may be restarted for a change
 	changes   []serverChange
+	checkouts []checkout
 }
 
 // serverChange is what an apply does to a server that stands.
@@ -44,14 +45,14 @@ type packed struct {
 
 // makePlan compares documents with what stands. A document whose resource stands
 // differently is refused by name: changing what is built is an operation of its own.
-func makePlan(set *manifest.Set, known manifest.Known, restart bool) (*plan, error) {
+func makePlan(ctx context.Context, set *manifest.Set, known manifest.Known, restart bool) (*plan, error) {
 	p := &plan{restart: restart}
 	levels, err := manifest.Order(set.Documents)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range slices.Concat(levels...) {
-		if err := p.add(set, set.Documents[i], known); err != nil {
+		if err := p.add(ctx, set, set.Documents[i], known); err != nil {
 			p.close()
 			return nil, err
 		}
@@ -60,7 +61,7 @@ func makePlan(set *manifest.Set, known manifest.Known, restart bool) (*plan, err
 }
 
 // add plans one document, and before it the volumes it declares as persistent.
-func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Known) error {
+func (p *plan) add(ctx context.Context, set *manifest.Set, doc *manifest.Document, known manifest.Known) error {
 	w := workflows.Document{Ref: doc.Ref()}
 	switch {
 	case doc.Network != nil:
@@ -70,15 +71,22 @@ func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Kno
 	case doc.Image != nil:
 		w.Image = &workflows.CreateImageIn{Metadata: doc.Metadata, Spec: doc.Image, Host: doc.Metadata.NodeName, Import: importOf(doc)}
 	case doc.Server != nil:
-		if err := p.addPersistent(doc, known); err != nil {
+		if err := p.addPersistent(ctx, doc, known); err != nil {
 			return err
 		}
-		digest, err := p.pack(doc)
+		digest, err := p.pack(ctx, doc)
 		if err != nil {
 			return err
 		}
 		w.Server = &workflows.ProvisionServerIn{Metadata: doc.Metadata, Spec: *doc.Server, Bundle: digest}
 		w.DependsOn = dependencies(doc)
+	case doc.Playbook != nil:
+		digest, err := p.pack(ctx, doc)
+		if err != nil {
+			return err
+		}
+		w.Playbook = &workflows.RunPlaybookIn{Metadata: doc.Metadata, Spec: *doc.Playbook, Bundle: digest}
+		w.DependsOn = awaited(set, doc)
 	}
 	stands, err := p.decide(&w, doc, known)
 	if err != nil {
@@ -93,7 +101,7 @@ func (p *plan) add(set *manifest.Set, doc *manifest.Document, known manifest.Kno
 }
 
 // addPersistent makes a Volume of each data disk that is declared to outlive its server.
-func (p *plan) addPersistent(doc *manifest.Document, known manifest.Known) error {
+func (p *plan) addPersistent(ctx context.Context, doc *manifest.Document, known manifest.Known) error {
 	for i, s := range doc.Server.Storage {
 		if s.Spec == nil || !s.Spec.Persistent {
 			continue
@@ -103,7 +111,7 @@ func (p *plan) addPersistent(doc *manifest.Document, known manifest.Known) error
 			Metadata: manifest.Metadata{Name: s.Name, NodeName: doc.Metadata.NodeName}, Volume: s.Spec,
 		}
 		doc.Server.Storage[i].Spec = nil
-		if err := p.add(nil, vol, known); err != nil {
+		if err := p.add(ctx, nil, vol, known); err != nil {
 			return err
 		}
 	}
@@ -141,30 +149,35 @@ func dependencies(doc *manifest.Document) []string {
 	return slices.Compact(refs)
 }
 
-// pack archives a server's playbook folder and makes its paths those of the archive.
-func (p *plan) pack(doc *manifest.Document) (digest string, err error) {
-	a := doc.Server.Ansible
-	if a == nil {
-		return "", nil
+// awaited are the documents a Playbook needs ready: its servers, and those it names.
+func awaited(set *manifest.Set, doc *manifest.Document) []string {
+	refs := slices.Clone(doc.Playbook.DependsOn)
+	for _, other := range set.Documents {
+		if other.Server != nil && doc.Playbook.Targets.Matches(other.Metadata.Name, other.Metadata.Labels) {
+			refs = append(refs, other.Ref())
+		}
 	}
-	paths := slices.Clone(a.Playbook)
-	if a.Inventory != "" {
-		paths = append(paths, a.Inventory)
+	slices.Sort(refs)
+	return slices.Compact(refs)
+}
+
+// targets are the identities of the servers that a Playbook is for, as they stand. What
+// this apply builds or changes has none yet.
+func (p *plan) targets(doc *manifest.Document, known manifest.Known) []string {
+	var all []string
+	for _, rec := range known.Each(manifest.KindServer) {
+		ref := manifest.Ref(rec.Kind, rec.Metadata.Name)
+		planned := func(d workflows.Document) bool { return d.Ref == ref }
+		if doc.Playbook.Targets.Matches(rec.Metadata.Name, rec.Metadata.Labels) && !slices.ContainsFunc(p.documents, planned) {
+			all = append(all, manifest.TargetIdentity(rec))
+		}
 	}
-	dir, rel, err := bundle.Root(doc.Dir, paths...)
-	if err != nil {
-		return "", err
+	for _, d := range p.documents {
+		if d.Server != nil && doc.Playbook.Targets.Matches(d.Server.Metadata.Name, d.Server.Metadata.Labels) {
+			all = append(all, d.Ref)
+		}
 	}
-	b, err := packFolder(dir)
-	if err != nil {
-		return "", err
-	}
-	p.bundles = append(p.bundles, b)
-	a.Playbook = rel[:len(a.Playbook)]
-	if a.Inventory != "" {
-		a.Inventory = rel[len(rel)-1]
-	}
-	return b.digest, nil
+	return all
 }
 
 // packFolder archives a folder into a temporary file.
@@ -183,8 +196,11 @@ func packFolder(dir string) (packed, error) {
 	return packed{digest: digest, size: size, file: f}, nil
 }
 
-// close lets the temporary archives go.
+// close lets the temporary archives and checkouts go.
 func (p *plan) close() {
+	for _, c := range p.checkouts {
+		_ = os.RemoveAll(c.dir) // in the system's folder for what is temporary
+	}
 	for _, b := range p.bundles {
 		_ = b.file.Close() // nothing of it is kept
 	}
@@ -221,6 +237,8 @@ func (p *plan) requestedBy(who string) {
 			d.Volume.RequestedBy = who
 		case d.Image != nil:
 			d.Image.RequestedBy = who
+		case d.Playbook != nil:
+			d.Playbook.RequestedBy = who
 		case d.Update != nil:
 			d.Update.RequestedBy = who
 		case d.Server != nil:
@@ -248,6 +266,9 @@ func (p *plan) decide(w *workflows.Document, doc *manifest.Document, known manif
 	declared, err := w.Declared(p.restart)
 	if err != nil {
 		return false, err
+	}
+	if doc.Playbook != nil {
+		declared.Targets = p.targets(doc, known)
 	}
 	decision, err := manifest.Decide(&rec, declared)
 	if err == nil && decision.Change != nil {

@@ -8,6 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"burrow.dev/burrow/cli/render"
+	"burrow.dev/burrow/internal/plaintext"
 )
 
 // print says what stands as declared, and what becomes of each field of a server that is
@@ -32,13 +33,13 @@ func (p *plan) show(c *ucli.Context) error {
 		}
 	}
 	if output(c) == "json" {
-		return json.NewEncoder(c.App.Writer).Encode(map[string]any{
+		return json.NewEncoder(plaintext.JSONWriter(c.App.Writer)).Encode(map[string]any{
 			"build": build, "change": append([]serverChange{}, p.changes...), "unchanged": append([]string{}, p.unchanged...),
 		})
 	}
 	p.print(c.App.Writer)
 	for _, ref := range build {
-		fmt.Fprintf(c.App.Writer, "%s is built\n", ref)
+		fmt.Fprintf(c.App.Writer, "%s would be built\n", ref)
 	}
 	return nil
 }

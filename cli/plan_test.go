@@ -34,7 +34,7 @@ func planOf(t *testing.T, text string, records ...manifest.Record) (*plan, error
 	known := manifest.NewSnapshot(records, []string{"ubuntu24.04"}, true)
 	set, problems := manifest.Check(t.Context(), []string{file}, manifest.Options{}, known)
 	require.NoError(t, problems.Err())
-	p, err := makePlan(set, known, false)
+	p, err := makePlan(t.Context(), set, known, false)
 	if p != nil {
 		t.Cleanup(p.close)
 	}
@@ -113,7 +113,7 @@ func TestAServerThatDiffersIsChangedAndTheDryRunSaysHow(t *testing.T) {
 	require.Nil(t, p.documents[0].Server)
 	var out bytes.Buffer
 	p.print(&out)
-	require.Equal(t, "volume/data is as declared\nserver/db: spec.cpu: 2 → 4; the guest sees it after a restart (now with --restart)\n", out.String())
+	require.Equal(t, "volume/data is as declared\nserver/db: spec.cpu: 2 → 4; at once where the running guest takes it, else after a restart (now with --restart)\n", out.String())
 }
 
 func TestAFailedServerIsBuiltAgain(t *testing.T) {
@@ -136,7 +136,7 @@ func TestAnApplyNamesTheDocumentThatStandsDifferently(t *testing.T) {
 	known := manifest.NewSnapshot([]manifest.Record{rec}, nil, true)
 	set, problems := manifest.Load(t.Context(), []string{file}, manifest.Options{})
 	require.NoError(t, problems.Err())
-	_, err := makePlan(set, known, false)
+	_, err := makePlan(t.Context(), set, known, false)
 	var out bytes.Buffer
 	require.Equal(t, ExitInvalid, report(&out, err))
 	require.Contains(t, out.String(), "error: "+file+":2: network/office: apply: it stands, and differs in spec.")

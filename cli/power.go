@@ -47,6 +47,9 @@ func powerCommand(action workflows.PowerAction, usage string) *ucli.Command {
 				return err
 			}
 			return operate(c, refs, func(tc client.Client, ref Ref) (follow.Target, error) {
+				if err := refuseIfUnknown(c, tc, ref); err != nil {
+					return follow.Target{}, err
+				}
 				return begin(c, tc, ref, string(action)+" "+ref.String(), workflows.Operation{PowerServer: &workflows.PowerServerIn{
 					Name: ref.Name, Action: action, GraceSeconds: c.Int("grace"), RequestedBy: requestedBy(),
 				}})

@@ -69,7 +69,7 @@ func rebuildServers(c *ucli.Context) error {
 // thereAre refuses resources that are not there, before anything is asked or started.
 func thereAre(ctx context.Context, gw *gateway.Client, refs []Ref) error {
 	for _, ref := range refs {
-		if _, err := gw.Get(ctx, ref.Kind, ref.Name); err != nil {
+		if _, err := look(ctx, gw, ref); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 	"go.temporal.io/api/serviceerror"
@@ -27,7 +29,7 @@ func retryCommand() *ucli.Command {
 		Usage:     "let a held operation try again, also with an edited playbook",
 		ArgsUsage: "KIND NAME | KIND/NAME",
 		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`PATH` of the edited playbook folder, or of the manifest beside it"},
+			&ucli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`PATH` of the edited playbook, of its folder, or of the manifest beside it"},
 			leaveFlag(), outputFlag("table", "json"),
 		},
 		Action: func(c *ucli.Context) error {
@@ -87,6 +89,9 @@ func decideOn(c *ucli.Context, update string, argument func(Ref) (any, error)) e
 		return err
 	}
 	if !open {
+		if err := refuseIfUnknown(c, tc, ref); err != nil {
+			return err
+		}
 		return errs.New(errs.Permanent, ref.String(), update, errs.Reason("nothing is running on it"), "`burrow describe "+ref.String()+"` shows how it stands")
 	}
 	arg, err := argument(ref)
@@ -135,16 +140,21 @@ func reviseFrom(c *ucli.Context, ref Ref, path string, in *workflows.RetryIn) er
 	defer gw.Close()
 	p := &plan{}
 	defer p.close()
-	if doc, err := serverIn(c, gw, ref, path); err != nil {
+	run, err := recordedRun(c.Context, gw, ref)
+	if err != nil {
+		return err
+	}
+	if doc, err := documentIn(c, ref, path, run); err != nil {
 		return err
 	} else if doc != nil {
-		if in.Bundle, err = p.pack(doc); err != nil {
+		if in.Bundle, err = p.pack(c.Context, doc); err != nil {
 			return err
 		}
-		in.Ansible = doc.Server.Ansible
+		in.Ansible, _ = doc.Ansible()
 		return p.upload(c.Context, gw)
 	}
-	if err := playbooksIn(c.Context, gw, ref, "retry", path); err != nil {
+	path = above(path, run.Playbook)
+	if err := playbooksIn(ref, run, "retry", path); err != nil {
 		return err
 	}
 	if in.Bundle, err = p.packAll(path); err != nil {
@@ -153,17 +163,35 @@ func reviseFrom(c *ucli.Context, ref Ref, path string, in *workflows.RetryIn) er
 	return p.upload(c.Context, gw)
 }
 
-// serverIn finds the server's document in a manifest; nil when path is a playbook folder.
-func serverIn(c *ucli.Context, gw *gateway.Client, ref Ref, path string) (*manifest.Document, error) {
+// above is path without the file at its end, when that is one of files, which have a folder
+// in common; else path.
+func above(path string, files []string) string {
+	whole := filepath.ToSlash(filepath.Clean(path))
+	for _, file := range files {
+		if whole == file {
+			return "."
+		}
+		if dir, ok := strings.CutSuffix(whole, "/"+file); ok {
+			return filepath.FromSlash(cmp.Or(dir, "/"))
+		}
+	}
+	return path
+}
+
+// documentIn finds the resource's document in a manifest; nil when path is a playbook folder,
+// or a playbook in one.
+func documentIn(c *ucli.Context, ref Ref, path string, run manifest.Ansible) (*manifest.Document, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, errs.NewPermanent(ref.String(), "retry", err, "name the edited folder or manifest with -f")
 	}
 	set, problems := manifest.Load(c.Context, []string{path}, manifest.Options{})
-	if doc := set.Find(ref.Kind, ref.Name); doc != nil && doc.Server != nil && doc.Server.Ansible != nil {
-		return doc, problems.Err()
+	if doc := set.Find(ref.Kind, ref.Name); doc != nil {
+		if run, _ := doc.Ansible(); run != nil {
+			return doc, problems.Err()
+		}
 	}
-	if info.IsDir() {
+	if info.IsDir() || above(path, run.Playbook) != path {
 		return nil, nil
 	}
 	if err := problems.Err(); err != nil {
@@ -172,20 +200,42 @@ func serverIn(c *ucli.Context, gw *gateway.Client, ref Ref, path string) (*manif
 	return nil, errs.NewPermanent(ref.String(), "retry", errs.Reason("%s has no document %s with a playbook", path, ref), "name the edited folder or manifest with -f")
 }
 
-// playbooksIn checks that a folder has the playbooks the server was applied with.
-func playbooksIn(ctx context.Context, gw *gateway.Client, ref Ref, action, dir string) error {
+// recordedRun is what the resource was applied to run; nothing: it has no playbook.
+func recordedRun(ctx context.Context, gw *gateway.Client, ref Ref) (manifest.Ansible, error) {
 	rec, err := gw.Get(ctx, ref.Kind, ref.Name)
 	if err != nil {
-		return err
+		return manifest.Ansible{}, err
 	}
-	var spec manifest.ServerSpec
-	if err := json.Unmarshal(rec.Spec, &spec); err != nil || spec.Ansible == nil {
+	if run, err := ansibleOf(rec); err == nil && run != nil {
+		return *run, nil
+	}
+	return manifest.Ansible{}, nil
+}
+
+// playbooksIn checks that a folder has the files that the resource was applied with.
+func playbooksIn(ref Ref, run manifest.Ansible, action, dir string) error {
+	if run.Pull != nil {
+		return errs.NewPermanent(ref.String(), action, errs.Reason("the guest fetches its playbook from %s, and takes no folder", run.Pull.URL),
+			"push what is edited there, and leave the folder out")
+	}
+	if len(run.Playbook) == 0 {
 		return errs.NewPermanent(ref.String(), action, errs.Reason("it has no playbook"), "name a playbook's file, or leave the folder out")
 	}
-	for _, name := range spec.Ansible.Playbook {
+	for _, name := range filesOf(run) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return errs.NewPermanent(ref.String(), action, fmt.Errorf("%s is not in %s", name, dir), "name the folder that holds the playbook")
 		}
 	}
 	return nil
+}
+
+// ansibleOf is what a record's resource runs: a server's playbook, or a Playbook itself; nil: nothing.
+func ansibleOf(rec manifest.Record) (*manifest.Ansible, error) {
+	if rec.Kind == manifest.KindPlaybook {
+		var spec manifest.PlaybookSpec
+		return &spec.Ansible, json.Unmarshal(rec.Spec, &spec)
+	}
+	var spec manifest.ServerSpec
+	err := json.Unmarshal(rec.Spec, &spec)
+	return spec.Ansible, err
 }

@@ -20,9 +20,6 @@ func secretRotateCommand() *ucli.Command {
 			&ucli.StringSliceFlag{Name: "without", Usage: "do not wait for the worker of `HOST`, which is down and will get the key later (may be given several times)"},
 		},
 		Action: func(c *ucli.Context) error {
-			if c.NArg() > 0 {
-				return usageErrorf(c, "it takes no arguments")
-			}
 			gw, err := openGateway(c)
 			if err != nil {
 				return err

@@ -48,9 +48,6 @@ func statusCommand() *ucli.Command {
 		Usage: "show what burrow up runs on this machine, and whether it answers (exit code 1 if not)",
 		Flags: []ucli.Flag{dataDirFlag(), outputFlag("table", "json")},
 		Action: func(c *ucli.Context) error {
-			if c.NArg() > 0 {
-				return usageErrorf(c, "unexpected argument %q", c.Args().First())
-			}
 			dir, err := filepath.Abs(c.String("data-dir"))
 			if err != nil {
 				return errs.NewPermanent("data directory "+c.String("data-dir"), "open", err, "")

@@ -49,9 +49,6 @@ func upCommand() *ucli.Command {
 			if os.Geteuid() != 0 {
 				return errs.NewOperator("burrow up", "start", errs.Reason("it drives libvirt and Open vSwitch, which takes root"), "sudo burrow up")
 			}
-			if c.NArg() > 0 {
-				return usageErrorf(c, "unexpected argument %q", c.Args().First())
-			}
 			folder, err := installation.OpenFolder(c.String("data-dir"))
 			if err != nil {
 				return err

@@ -38,10 +38,14 @@ func checkManifests(c *ucli.Context, known manifest.Known) (*manifest.Set, error
 	set, problems := manifest.Check(c.Context, sources, manifest.Options{
 		Set: c.StringSlice("set"), Lenient: c.Bool("lenient"), AllowHTTP: c.Bool("allow-http"), Stdin: c.App.Reader, Known: known,
 	}, known)
-	for _, w := range set.Warnings {
+	warn(c, set.Warnings)
+	return set, problems.Err()
+}
+
+func warn(c *ucli.Context, warnings manifest.Problems) {
+	for _, w := range warnings {
 		fmt.Fprintf(c.App.ErrWriter, "warning: %s\n", render.CleanLines(w.String()))
 	}
-	return set, problems.Err()
 }
 
 // validateCommand checks manifests and touches nothing.
@@ -49,7 +53,7 @@ func validateCommand() *ucli.Command {
 	return &ucli.Command{
 		Name: "validate", Category: categoryResources, Usage: "check manifests, and touch nothing", ArgsUsage: "-f PATH ...",
 		Description: "Every problem of every document is reported with its line. Where burrow runs, references to what stands\n" +
-			"already are checked too. Exit codes: 0 valid, 2 invalid.",
+			"already are checked too; where Ansible is, playbooks are parsed by ansible-playbook --syntax-check. Exit codes: 0 valid, 2 invalid.",
 		Flags:  append(manifestFlags(), outputFlag("table", "json")),
 		Action: validate,
 	}
@@ -61,10 +65,15 @@ func validate(c *ucli.Context) error {
 	if err != nil && !errors.As(err, &problems) {
 		return err
 	}
+	refused, err := checkPlaybooks(c, set, problems...)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, refused...)
 	if output(c) == "json" {
 		return validationJSON(c, set, problems)
 	}
-	if err != nil {
+	if err := problems.Err(); err != nil {
 		return err
 	}
 	for _, doc := range set.Documents {

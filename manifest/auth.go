@@ -155,11 +155,7 @@ func (d *decoder) rootPassword(text string) string {
 	case text == "" || !d.doc.sound(path):
 		return ""
 	case strings.HasPrefix(text, SecretPrefix):
-		name, _ := SecretName(text)
-		if err := CheckSecretName(name); err != nil { // what is after it may be a password
-			d.complainCut(path, -1, "names no secret: "+err.Error(), "write secret:NAME, and set it: burrow secret set NAME")
-			return ""
-		}
+		d.secretName(path, text)
 		return text
 	case IsCryptHash(text):
 		return text

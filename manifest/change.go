@@ -20,14 +20,24 @@ type ServerChange struct {
 	// Refused is each field that cannot be changed on a server that stands.
 	Refused []Refusal `json:"refused,omitempty"`
 
-	// Machine: processors or memory differ; the guest sees it after a restart.
+	// Machine: processors or memory differ.
 	Machine bool `json:"machine,omitempty"`
+	// Fit: Machine, and the running guest is asked whether it takes the change at once. Not
+	// in what earlier versions decided.
+	Fit bool `json:"fit,omitempty"`
 	// Grow are disks of the server's own that get larger.
 	Grow []Growth `json:"grow,omitempty"`
 	// AddDisks are new data disks, also those that are attached Volumes.
 	AddDisks []Storage `json:"addDisks,omitempty"`
 	// DropDisks are attached Volumes that are taken off; their data stays.
 	DropDisks []string `json:"dropDisks,omitempty"`
+	// AddNICs, DropNICs and TuneNICs name NICs that are plugged in, that are unplugged, and
+	// that stay and get other settings.
+	AddNICs  []string `json:"addNICs,omitempty"`
+	DropNICs []string `json:"dropNICs,omitempty"`
+	TuneNICs []string `json:"tuneNICs,omitempty"`
+	// AllNICs: not one of the NICs that the server has stays.
+	AllNICs bool `json:"allNICs,omitempty"`
 	// Playbook: the playbook, its folder or its settings differ, so it runs again.
 	Playbook bool `json:"playbook,omitempty"`
 }
@@ -73,21 +83,30 @@ func (c ServerChange) Err(object string) error {
 	return errs.NewPermanent(object, "update", errs.Reason("%w: %s", errs.ErrInvalid, strings.Join(why, "; ")), strings.Join(instead, "; "))
 }
 
+// NICs reports that the server's NICs, or what is set on them, differ.
+func (c ServerChange) NICs() bool { return len(c.AddNICs)+len(c.DropNICs)+len(c.TuneNICs) > 0 }
+
 // NeedsRestart refuses what is changed only while the guest is off, when it is not to be
 // (off: it is stopped, or may be restarted).
 func (c ServerChange) NeedsRestart(object string, off bool) error {
-	if off || len(c.DropDisks) == 0 {
-		return nil
+	const next = "apply again with --restart, or stop the server first"
+	switch {
+	case off:
+	case len(c.DropDisks) > 0:
+		return errs.NewPermanent(object, "update", errs.Reason("%w: volumes are detached only while the guest is off: %s", errs.ErrInvalid, strings.Join(c.DropDisks, ", ")), next)
+	case c.AllNICs:
+		return errs.NewPermanent(object, "update", errs.Reason("%w: every NIC that the server has goes (%s), and a running guest does not know the new ones' addresses before its next boot",
+			errs.ErrInvalid, strings.Join(c.DropNICs, ", ")), next)
 	}
-	return errs.NewPermanent(object, "update", errs.Reason("%w: volumes are detached only while the guest is off: %s", errs.ErrInvalid, strings.Join(c.DropDisks, ", ")),
-		"apply again with --restart, or stop the server first")
+	return nil
 }
 
 // Texts of effects that several fields have.
 const (
-	onRecord  = "written down; nothing else changes"
-	atRebuild = "written down; the guest gets it when it is rebuilt"
-	atRestart = "the guest sees it after a restart (now with --restart)"
+	onRecord        = "written down; nothing else changes"
+	atRebuild       = "written down; the guest gets it when it is rebuilt"
+	atRestart       = "the guest sees it after a restart (now with --restart)"
+	atOnceOrRestart = "at once where the running guest takes it, else after a restart (now with --restart)"
 )
 
 // ChangeServer compares a server that stands with what is declared now. bundle is the
@@ -113,6 +132,10 @@ func ChangeServer(rec Record, meta Metadata, spec ServerSpec, bundle string) (Se
 	c := ServerChange{}
 	c.metadata(rec, meta)
 	for _, field := range fields {
+		if field == "spec.ansible" && bundle == rec.Status.Bundle && sameButCommit(old.Ansible, spec.Ansible) {
+			c.say(field+".source", "another commit with the same folder; "+onRecord)
+			continue
+		}
 		c.field(field, rec, old, spec)
 	}
 	if bundle != rec.Status.Bundle && !slices.Contains(fields, "spec.ansible") {
@@ -144,10 +167,10 @@ func (c *ServerChange) field(field string, rec Record, old, spec ServerSpec) {
 	name := rec.Metadata.Name
 	switch field {
 	case "spec.cpu":
-		c.Machine = true
-		c.say(field, "%d → %d; %s", old.CPU, spec.CPU, atRestart)
+		c.Machine, c.Fit = true, true
+		c.say(field, "%d → %d; %s", old.CPU, spec.CPU, atOnceOrRestart)
 	case "spec.memory":
-		c.Machine = true
+		c.Machine, c.Fit = true, true
 		c.say(field, "%d → %d MiB; %s", old.Memory, spec.Memory, atRestart)
 	case "spec.bootVolume":
 		c.bootVolume(rec, old.BootVolume, spec.BootVolume)
@@ -241,30 +264,6 @@ func (c *ServerChange) disk(rec Record, was *Storage, want Storage) {
 		c.say(field, onRecord)
 	default:
 		c.grow(field, want.Name, sizeOf(rec, want.Name), want.Spec.Size)
-	}
-}
-
-const nicInstead = "undo the edit, or delete the server and apply again"
-
-// nics compares NICs by their names.
-func (c *ServerChange) nics(old, spec []NIC) {
-	said := len(c.Effects) + len(c.Refused)
-	for _, was := range old {
-		if !slices.ContainsFunc(spec, func(n NIC) bool { return n.Name == was.Name }) {
-			c.refuse("spec.networkInterface "+was.Name, "is gone, and NICs are not unplugged yet", nicInstead)
-		}
-	}
-	for _, want := range spec {
-		i := slices.IndexFunc(old, func(n NIC) bool { return n.Name == want.Name })
-		switch {
-		case i < 0:
-			c.refuse("spec.networkInterface "+want.Name, "is new, and NICs are not plugged in yet", nicInstead)
-		case !reflect.DeepEqual(old[i], want):
-			c.refuse("spec.networkInterface "+want.Name, "differs, and a NIC is not changed in place", nicInstead)
-		}
-	}
-	if len(c.Effects)+len(c.Refused) == said {
-		c.say("spec.networkInterface", "another order, which is written down; NICs keep their names in the guest until it is rebuilt")
 	}
 }
 

@@ -53,8 +53,8 @@ func TestWhatBecomesOfEachField(t *testing.T) {
 		"labels":              {meta: Metadata{Name: "db", Labels: map[string]string{"a": "b"}}, spec: declared(), effect: "metadata.labels"},
 		"pinned where it is":  {meta: Metadata{Name: "db", NodeName: "kvm1"}, spec: declared(), effect: "metadata.nodeName"},
 		"pinned elsewhere":    {meta: Metadata{Name: "db", NodeName: "kvm2"}, spec: declared(), refused: "metadata.nodeName"},
-		"cpu":                 {spec: spec(func(s *ServerSpec) { s.CPU = 4 }), want: ServerChange{Machine: true}, effect: "spec.cpu"},
-		"memory":              {spec: spec(func(s *ServerSpec) { s.Memory = 512 }), want: ServerChange{Machine: true}, effect: "spec.memory"},
+		"cpu":                 {spec: spec(func(s *ServerSpec) { s.CPU = 4 }), want: ServerChange{Machine: true, Fit: true}, effect: "spec.cpu"},
+		"memory":              {spec: spec(func(s *ServerSpec) { s.Memory = 512 }), want: ServerChange{Machine: true, Fit: true}, effect: "spec.memory"},
 		"image":               {spec: spec(func(s *ServerSpec) { s.Image = "debian13" }), refused: "spec.mmImage"},
 		"firmware":            {spec: spec(func(s *ServerSpec) { s.Firmware = "uefi" }), refused: "spec.firmware"},
 		"boot grows":          {spec: spec(func(s *ServerSpec) { s.BootVolume.Size = 20 }), want: ServerChange{Grow: []Growth{{"boot", 20}}}, effect: "spec.bootVolume"},
@@ -69,9 +69,12 @@ func TestWhatBecomesOfEachField(t *testing.T) {
 		"volume is gone":      {spec: spec(func(s *ServerSpec) { s.Storage = s.Storage[:1] }), want: ServerChange{DropDisks: []string{"vol"}}, effect: "spec.storage vol"},
 		"volume is new":       {spec: spec(func(s *ServerSpec) { s.Storage = append(s.Storage, Storage{Name: "x"}) }), want: ServerChange{AddDisks: []Storage{{Name: "x"}}}, effect: "spec.storage x"},
 		"another order":       {spec: spec(func(s *ServerSpec) { s.Storage[0], s.Storage[1] = s.Storage[1], s.Storage[0] }), effect: "spec.storage"},
-		"NIC is new":          {spec: spec(func(s *ServerSpec) { s.NetworkInterface = append(s.NetworkInterface, NIC{Name: "c-0"}) }), refused: "spec.networkInterface c-0"},
-		"NIC is gone":         {spec: spec(func(s *ServerSpec) { s.NetworkInterface = s.NetworkInterface[:1] }), refused: "spec.networkInterface b-0"},
-		"NIC differs":         {spec: spec(func(s *ServerSpec) { s.NetworkInterface[0].RateMbps = 5 }), refused: "spec.networkInterface a-0"},
+		"NIC is new":          {spec: spec(func(s *ServerSpec) { s.NetworkInterface = append(s.NetworkInterface, NIC{Name: "c-0"}) }), want: ServerChange{AddNICs: []string{"c-0"}}, effect: "spec.networkInterface c-0"},
+		"NIC is gone":         {spec: spec(func(s *ServerSpec) { s.NetworkInterface = s.NetworkInterface[:1] }), want: ServerChange{DropNICs: []string{"b-0"}}, effect: "spec.networkInterface b-0"},
+		"NIC differs":         {spec: spec(func(s *ServerSpec) { s.NetworkInterface[0].RateMbps = 5 }), want: ServerChange{TuneNICs: []string{"a-0"}}, effect: "spec.networkInterface a-0"},
+		"NIC's network":       {spec: spec(func(s *ServerSpec) { s.NetworkInterface[0].Network = "b" }), refused: "spec.networkInterface a-0"},
+		"NIC's address":       {spec: spec(func(s *ServerSpec) { s.NetworkInterface[0].Address = []string{"10.0.0.9"} }), refused: "spec.networkInterface a-0"},
+		"NIC's MAC":           {spec: spec(func(s *ServerSpec) { s.NetworkInterface[0].MAC = "52:54:00:00:00:01" }), refused: "spec.networkInterface a-0"},
 		"playbook's folder":   {spec: declared(), bundle: "sha256:11", want: ServerChange{Playbook: true}, effect: "the playbook's folder"},
 		"playbook's settings": {spec: spec(func(s *ServerSpec) { s.Ansible = &Ansible{Playbook: []string{"b.yaml"}} }), want: ServerChange{Playbook: true}, effect: "spec.ansible"},
 		"playbook is gone":    {spec: spec(func(s *ServerSpec) { s.Ansible = nil }), effect: "spec.ansible"},
@@ -108,4 +111,13 @@ func TestAVolumeIsDetachedOnlyWhileTheGuestIsOff(t *testing.T) {
 	c := ServerChange{DropDisks: []string{"vol"}}
 	require.NoError(t, c.NeedsRestart("server/db", true))
 	require.ErrorContains(t, c.NeedsRestart("server/db", false), "apply again with --restart")
+}
+
+func TestARunningServerKeepsANICThatItKnows(t *testing.T) {
+	spec := declared()
+	spec.NetworkInterface = []NIC{{Name: "c-0", Network: "c"}}
+	c, err := ChangeServer(builtAs(t, declared()), Metadata{Name: "db"}, spec, "sha256:00")
+	require.NoError(t, err)
+	require.NoError(t, c.NeedsRestart("server/db", true))
+	require.ErrorContains(t, c.NeedsRestart("server/db", false), "every NIC that the server has goes (a-0, b-0)")
 }

@@ -12,8 +12,10 @@ type Declared struct {
 	Kind     Kind            `json:"kind"`
 	Metadata Metadata        `json:"metadata"`
 	Spec     json.RawMessage `json:"spec"` // in normal form
-	// Bundle is the digest of a server's playbook folder.
+	// Bundle is the digest of the folder of a server's playbook, or of a Playbook.
 	Bundle string `json:"bundle,omitempty"`
+	// Targets are the identities of a Playbook's servers, by name, as far as they stand.
+	Targets []string `json:"targets,omitempty"`
 	// Restart: a server may be restarted for its change.
 	Restart bool `json:"restart,omitempty"`
 }
@@ -34,6 +36,13 @@ func Decide(rec *Record, d Declared) (Decision, error) {
 	if rec == nil || rec.Status.Phase == PhaseFailed || !rec.Status.Phase.Settled() && rec.Status.Phase != PhaseUpdating {
 		return Decision{}, nil
 	}
+	if rec.Status.Phase == PhaseDamaged {
+		return Decision{}, errs.NewOperator(Ref(d.Kind, d.Metadata.Name), "compare with what stands", errs.Reason("%s", rec.Status.Message), "mend its record, then apply again")
+	}
+	if d.Kind == KindPlaybook {
+		stands, err := ran(rec, d)
+		return Decision{Stands: stands}, err
+	}
 	if d.Kind != KindServer {
 		return Decision{Stands: true}, same(rec, d)
 	}
@@ -49,7 +58,7 @@ func Decide(rec *Record, d Declared) (Decision, error) {
 	if err := change.Err(ref); err != nil {
 		return Decision{}, err
 	}
-	if err := change.NeedsRestart(ref, d.Restart || rec.Status.PowerOff); err != nil {
+	if err := change.NeedsRestart(ref, d.Restart || rec.Status.Off()); err != nil {
 		return Decision{}, err
 	}
 	if change.Empty() {

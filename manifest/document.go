@@ -16,6 +16,8 @@ type Document struct {
 	Network *NetworkSpec
 	Volume  *VolumeSpec
 	Image   *ImageSpec
+	// Playbook is a run over several servers; a server's own is in its spec.
+	Playbook *PlaybookSpec
 
 	// Dir is the manifest's folder, absolute; "" when it came from a URL.
 	Dir string
@@ -39,7 +41,8 @@ type place struct {
 // Ref names the document as users do: "server/db".
 func (d *Document) Ref() string { return Ref(d.Kind, d.Metadata.Name) }
 
-// Spec is the one that is set: *ServerSpec, *NetworkSpec, *VolumeSpec or *ImageSpec.
+// Spec is the one that is set: *ServerSpec, *NetworkSpec, *VolumeSpec, *ImageSpec
+// or *PlaybookSpec.
 func (d *Document) Spec() any {
 	switch d.Kind {
 	case KindServer:
@@ -50,8 +53,21 @@ func (d *Document) Spec() any {
 		return d.Volume
 	case KindImage:
 		return d.Image
+	case KindPlaybook:
+		return d.Playbook
 	}
 	return nil
+}
+
+// Ansible is what the document runs, and the path of the fields it was read from; nil: nothing.
+func (d *Document) Ansible() (run *Ansible, path string) {
+	switch {
+	case d.Server != nil:
+		return d.Server.Ansible, "spec.ansible"
+	case d.Playbook != nil:
+		return &d.Playbook.Ansible, "spec"
+	}
+	return nil, ""
 }
 
 // SpecJSON is the spec as a record keeps it. Equal manifests give equal bytes.
@@ -76,6 +92,12 @@ func (d *Document) where(path string) place {
 		}
 	}
 	return place{at: d.start, path: path}
+}
+
+// Problem is something wrong with a field that another than this package found.
+func (d *Document) Problem(path, message, next string) Problem {
+	where := d.where(path)
+	return issue{at: where.at, path: where.path, message: message, next: next}.problem(d.Ref())
 }
 
 // element is the path of item i of a list; where the user wrote a single value, that of

@@ -95,7 +95,7 @@ func TestCommittedSchemasAreCurrent(t *testing.T) {
 		require.NoError(t, err)
 		golden(t, filepath.Join("..", "docs", "schema", kind.Word()+".json"), strings.TrimSuffix(string(schema), "\n"))
 	}
-	_, err := Schema(KindPlaybook)
+	_, err := Schema(KindSecurityGroup)
 	require.ErrorContains(t, err, "Server")
 }
 

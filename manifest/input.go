@@ -116,15 +116,42 @@ type authInput struct {
 }
 
 type ansibleInput struct {
-	Playbook  oneOrMany[string] `json:"playbook" jsonschema:"required,maxItems=32" jsonschema_description:"Playbooks, beside the manifest."`
-	Inventory string            `json:"inventory,omitempty" jsonschema_description:"Your inventory, beside the manifest; burrow adds the server to it."`
-	ExtraArgs []string          `json:"extra-args,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Further arguments of ansible-playbook."`
-	ExtraVars map[string]any    `json:"extraVars,omitempty" jsonschema_description:"Variables of the play."`
-	Tags      []string          `json:"tags,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Only tasks with these tags."`
-	SkipTags  []string          `json:"skipTags,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Not tasks with these tags."`
-	Retries   int               `json:"retries,omitempty" jsonschema:"minimum=0,maximum=100,default=3" jsonschema_description:"Runs again after a failed task."`
-	Timeout   Duration          `json:"timeout,omitempty" jsonschema:"default=2h" jsonschema_description:"For one run: 30m, 2h."`
-	OnFailure OnFailure         `json:"onFailure,omitempty" jsonschema:"enum=hold,enum=rollback,enum=ignore,default=hold" jsonschema_description:"What happens when the retries are used up."`
+	Playbook       oneOrMany[string] `json:"playbook,omitempty" jsonschema:"maxItems=32" jsonschema_description:"Playbooks, beside the manifest or in source. Required but where one runs in the guest."`
+	Pull           *pullInput        `json:"pull,omitempty" jsonschema_description:"The playbook that the guest fetches by git, and runs in itself. Servers only."`
+	RemotePlaybook string            `json:"remotePlaybook,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"The playbook, beside the manifest, that goes into the guest with its folder, and runs there. Servers only."`
+	Source         *gitSourceInput   `json:"source,omitempty" jsonschema_description:"The git repository that playbook and inventory are in, instead of beside the manifest."`
+	Inventory      string            `json:"inventory,omitempty" jsonschema_description:"Your inventory, beside the manifest; burrow adds the server to it."`
+	Requirements   string            `json:"requirements,omitempty" jsonschema_description:"Requirements file of ansible-galaxy, beside the manifest: roles and collections that are fetched for the run."`
+	ExtraArgs      []string          `json:"extra-args,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Further arguments of ansible-playbook."`
+	ExtraVars      map[string]any    `json:"extraVars,omitempty" jsonschema_description:"Variables of the play. A text secret:NAME, anywhere in it, is that secret."`
+	VaultPassword  string            `json:"vaultPassword,omitempty" secret:"true" jsonschema_description:"secret:NAME, which burrow secret set NAME stores: the password of what ansible-vault has encrypted."`
+	BecomePassword string            `json:"becomePassword,omitempty" secret:"true" jsonschema_description:"secret:NAME: the password that become (sudo) asks for."`
+	Tags           []string          `json:"tags,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Only tasks with these tags."`
+	SkipTags       []string          `json:"skipTags,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Not tasks with these tags."`
+	Retries        int               `json:"retries,omitempty" jsonschema:"minimum=0,maximum=100,default=3" jsonschema_description:"Runs again after a failed task."`
+	Timeout        Duration          `json:"timeout,omitempty" jsonschema:"default=2h" jsonschema_description:"For one run: 30m, 2h."`
+	OnFailure      OnFailure         `json:"onFailure,omitempty" jsonschema:"enum=hold,enum=rollback,enum=ignore,default=hold" jsonschema_description:"What happens when the retries are used up."`
+}
+
+type pullInput struct {
+	URL      string `json:"url" jsonschema:"required,maxLength=1000" jsonschema_description:"Of the git repository, as the guest reaches it: https://HOST/PATH, ssh://git@HOST/PATH, git@HOST:PATH or file:///PATH, without a password."`
+	Playbook string `json:"playbook_yaml,omitempty" jsonschema:"maxLength=1000,default=local.yml" jsonschema_description:"The playbook in it, by its path from the repository's top."`
+}
+
+type gitSourceInput struct {
+	URL string `json:"url" jsonschema:"required,maxLength=1000" jsonschema_description:"https://HOST/PATH, ssh://git@HOST/PATH, git@HOST:PATH or file:///PATH, without a password."`
+	Ref string `json:"ref,omitempty" jsonschema:"maxLength=250" jsonschema_description:"A branch, a tag or a whole commit id. Default: the repository's HEAD."`
+}
+
+type playbookInput struct {
+	ansibleInput
+	Targets   targetsInput `json:"targets" jsonschema:"required" jsonschema_description:"The servers it is for; it runs when all of them are Running."`
+	DependsOn []string     `json:"dependsOn,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Documents that must be ready first: playbook/base."`
+}
+
+type targetsInput struct {
+	Servers  []string          `json:"servers,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Names of servers."`
+	Selector map[string]string `json:"selector,omitempty" jsonschema_description:"Every server that has these labels."`
 }
 
 type cloudInitInput struct {

@@ -217,9 +217,9 @@ func (l *loader) override(d *decoder, tree *value) *value {
 }
 
 // Kinds are the kinds that can be declared, in the order in which they are built.
-func Kinds() []Kind { return []Kind{KindNetwork, KindImage, KindVolume, KindServer} }
+func Kinds() []Kind { return []Kind{KindNetwork, KindImage, KindVolume, KindServer, KindPlaybook} }
 
 // kindNames are the kinds for messages, the most wanted first.
 func kindNames() []string {
-	return []string{string(KindServer), string(KindNetwork), string(KindVolume), string(KindImage)}
+	return []string{string(KindServer), string(KindNetwork), string(KindVolume), string(KindImage), string(KindPlaybook)}
 }

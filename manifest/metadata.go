@@ -30,6 +30,9 @@ func (d *decoder) document(tree *value) {
 	case KindImage:
 		in := read[imageInput](d, tree)
 		d.doc.Image = d.image(in)
+	case KindPlaybook:
+		in := read[playbookInput](d, tree)
+		d.doc.Playbook = d.playbook(in)
 	}
 	d.specSize()
 }
@@ -55,6 +58,8 @@ func (d *decoder) metadata(in metadataInput) {
 		switch {
 		case d.doc.Kind == KindImage:
 			d.complain("metadata.nodeName", "an image is not pinned to a host", "remove it")
+		case d.doc.Kind == KindPlaybook:
+			d.complain("metadata.nodeName", "a playbook runs where its servers are", "remove it")
 		case !hostPattern.MatchString(in.NodeName):
 			d.complain("metadata.nodeName", quote(in.NodeName)+" is not a host's name", "see `burrow get hosts`")
 		}

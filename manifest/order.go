@@ -10,7 +10,7 @@ import (
 var ErrCycle = errors.New("dependsOn goes round in a circle")
 
 // Order gives levels of indexes into docs: every document comes after all that it needs
-// (networks, volumes and images it names, and its dependsOn), and those of one level may be
+// (networks, volumes and images it names, the servers a Playbook is for, and its dependsOn), and those of one level may be
 // built side by side. Within a level the order is that of docs. References to what is not
 // in docs count as met. The error wraps ErrCycle and names the ring.
 func Order(docs []*Document) ([][]int, error) {
@@ -44,8 +44,18 @@ func needsOf(docs []*Document) [][]int {
 				needs[i] = append(needs[i], j)
 			}
 		}
+		for j, server := range docs {
+			if server.Server != nil && doc.selects(server) {
+				needs[i] = append(needs[i], j)
+			}
+		}
 	}
 	return needs
+}
+
+// selects reports whether a Playbook finds a server by its labels.
+func (d *Document) selects(server *Document) bool {
+	return d.Playbook != nil && Targets{Selector: d.Playbook.Targets.Selector}.Matches("", server.Metadata.Labels)
 }
 
 // References are what a document needs to be there first, as "network/db-net".
@@ -64,6 +74,11 @@ func (d *Document) References() []string {
 			refs = append(refs, Ref(KindNetwork, nic.Network))
 		}
 		refs = append(refs, d.Server.DependsOn...)
+	case d.Playbook != nil:
+		for _, name := range d.Playbook.Targets.Servers {
+			refs = append(refs, Ref(KindServer, name))
+		}
+		refs = append(refs, d.Playbook.DependsOn...)
 	case d.Volume != nil && d.Volume.Image != "":
 		refs = append(refs, Ref(KindImage, d.Volume.Image))
 	}

@@ -18,8 +18,13 @@ const (
 	PhaseUpdating     Phase = "Updating"
 	PhaseFailed       Phase = "Failed"
 	PhaseUnknown      Phase = "Unknown"
+	// PhaseDamaged is that of a record that cannot be read: only its kind and name are known,
+	// from its key, and Message says what is wrong. It is listed, and never written.
+	PhaseDamaged Phase = "Damaged"
 	// PhaseReady is Running for what does not run: networks, volumes, images.
 	PhaseReady Phase = "Ready"
+	// PhaseLost is a host's that was declared not to come back.
+	PhaseLost Phase = "Lost"
 )
 
 // Settled reports whether a record may stay in p with no operation open.
@@ -66,15 +71,24 @@ type Status struct {
 	Lost *Lost `json:"lost,omitempty"`
 
 	// Servers.
-	Ports    []Port          `json:"ports,omitempty"`
-	Disks    []Disk          `json:"disks,omitempty"`
-	Seed     string          `json:"seed,omitempty"`    // path of the seed ISO
-	Rebuild  int             `json:"rebuild,omitempty"` // how often it was rebuilt: part of cloud-init's instance-id
-	Login    string          `json:"login,omitempty"`   // user that burrow ssh and Ansible log in as
-	HostKeys []string        `json:"hostKeys,omitempty"`
-	PowerOff bool            `json:"powerOff,omitempty"` // stopped on purpose: not started at boot
-	Playbook *PlaybookStatus `json:"playbook,omitempty"`
-	Bundle   string          `json:"bundle,omitempty"` // digest of the playbook's bundle
+	Ports    []Port   `json:"ports,omitempty"`
+	Disks    []Disk   `json:"disks,omitempty"`
+	Seed     string   `json:"seed,omitempty"`    // path of the seed ISO
+	Rebuild  int      `json:"rebuild,omitempty"` // how often it was rebuilt: part of cloud-init's instance-id
+	Login    string   `json:"login,omitempty"`   // user that burrow ssh and Ansible log in as
+	HostKeys []string `json:"hostKeys,omitempty"`
+	PowerOff bool     `json:"powerOff,omitempty"` // stopped on purpose: not started at boot
+	// RebootedAt is when the guest last restarted itself, nil when it was not seen to.
+	RebootedAt *time.Time      `json:"rebootedAt,omitempty"`
+	Playbook   *PlaybookStatus `json:"playbook,omitempty"`
+	Bundle     string          `json:"bundle,omitempty"` // digest of the playbook's bundle
+
+	// Hosts: what one that is Lost is to do first when it comes back ("server/db: remove its
+	// domain"); filled on reading, never stored.
+	Debts []string `json:"debts,omitempty"`
+
+	// Playbooks. Targets are the servers that the latest run was over, see TargetIdentity.
+	Targets []string `json:"targets,omitempty"`
 
 	// Networks.
 	Network *NetworkStatus `json:"network,omitempty"`
@@ -122,6 +136,16 @@ func (s *Status) LastPhase() Phase {
 	return s.Phase
 }
 
+// Off reports whether a server's guest is off, or was when the operation that works on it
+// began: somebody stopped it, or it powered itself off.
+func (s *Status) Off() bool {
+	last := s.LastPhase()
+	if s.Operation != nil {
+		last = s.Operation.Was
+	}
+	return s.PowerOff || last == PhaseStopped
+}
+
 // Operation is what is happening to a resource now; the story is in Temporal.
 type Operation struct {
 	WorkflowID string    `json:"workflowId"`
@@ -129,21 +153,34 @@ type Operation struct {
 	Type       string    `json:"type"`
 	Step       string    `json:"step,omitempty"`
 	Since      time.Time `json:"since"`
+	// Was is the phase that the record had before the operation; empty where an earlier
+	// version began it, or there was no record.
+	Was Phase `json:"was,omitempty"`
 }
 
 // ConditionAttention is the type of the condition of what a person must look at.
 const ConditionAttention = "NeedsAttention"
 
-// ConditionUnfinished is the type of the condition of a server whose build was held when
-// its operation was lost: it is kept as it is, and not finished.
-const ConditionUnfinished = "Unfinished"
+// ConditionUnfinished is the type of the condition of a server whose last operation did not
+// do what it was asked for. Its reasons:
+const (
+	ConditionUnfinished = "Unfinished"
+	// ReasonFailed: it failed, and was undone. The next operation that succeeds ends it.
+	ReasonFailed = "OperationFailed"
+	// ReasonLost: its workflow was ended by other means. The next that succeeds ends it.
+	ReasonLost = "OperationLost"
+	// ReasonBuildLost: the same of a build, which nothing but a new build finishes.
+	ReasonBuildLost = "BuildLost"
+)
 
 // Condition is one observed fact with its time.
 type Condition struct {
-	Type    string    `json:"type"` // ConditionAttention, ConditionUnfinished, "Degraded"
-	Status  bool      `json:"status"`
-	Reason  string    `json:"reason,omitempty"`
-	Message string    `json:"message,omitempty"`
+	Type    string `json:"type"` // ConditionAttention, ConditionUnfinished, "Degraded"
+	Status  bool   `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Objects are the names of what it is about, where it is several things of the resource.
+	Objects []string  `json:"objects,omitempty"`
 	Since   time.Time `json:"since"`
 }
 

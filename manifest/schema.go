@@ -15,6 +15,7 @@ func Schema(kind Kind) ([]byte, error) {
 	inputs := map[Kind]any{
 		KindServer: input[serverInput]{}, KindNetwork: input[networkInput]{},
 		KindVolume: input[volumeInput]{}, KindImage: input[imageInput]{},
+		KindPlaybook: input[playbookInput]{},
 	}
 	in, ok := inputs[kind]
 	if !ok {

@@ -2,8 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"path/filepath"
-	"strings"
 )
 
 // server brings a Server's spec into its normal form.
@@ -20,7 +18,12 @@ func (d *decoder) server(in serverInput) *ServerSpec {
 	spec.Storage = d.storage(in.Storage)
 	spec.NetworkInterface = d.nics(in.NetworkInterface)
 	spec.Auth = d.auth(in.Auth)
-	spec.Ansible = d.ansible(in)
+	if in.Ansible != nil {
+		spec.Ansible = d.ansible(*in.Ansible, "spec.ansible")
+		if in.Readiness == ReadinessRunning {
+			d.complain("spec.readiness", "running does not wait for a login, which the playbook needs", "use cloud-init or ssh")
+		}
+	}
 	spec.CloudInit = d.cloudInit(in.CloudInit)
 	spec.DependsOn = d.dependsOn(in.DependsOn)
 	if in.Placement != nil && len(in.Placement.Selector) > 0 {
@@ -57,44 +60,6 @@ func (d *decoder) storage(in []storageInput) []Storage {
 		storage = append(storage, disk)
 	}
 	return storage
-}
-
-func (d *decoder) ansible(server serverInput) *Ansible {
-	in := server.Ansible
-	if in == nil {
-		return nil
-	}
-	d.duration("spec.ansible.timeout", in.Timeout)
-	for i := range in.Playbook {
-		d.localPath(d.doc.element("spec.ansible.playbook", i), &in.Playbook[i])
-	}
-	if in.Inventory != "" {
-		d.localPath("spec.ansible.inventory", &in.Inventory)
-	}
-	if server.Readiness == ReadinessRunning {
-		d.complain("spec.readiness", "running does not wait for a login, which the playbook needs", "use cloud-init or ssh")
-	}
-	return &Ansible{
-		Playbook: in.Playbook, Inventory: in.Inventory, ExtraArgs: in.ExtraArgs, ExtraVars: in.ExtraVars,
-		Tags: in.Tags, SkipTags: in.SkipTags, Retries: in.Retries, Timeout: in.Timeout, OnFailure: in.OnFailure,
-	}
-}
-
-// localPath cleans a path beside the manifest. A manifest from a URL has none.
-func (d *decoder) localPath(path string, file *string) {
-	if !d.doc.sound(path) {
-		return
-	}
-	switch {
-	case strings.TrimSpace(*file) == "":
-		d.complain(path, "is empty", "name a file beside the manifest")
-	case strings.ContainsAny(*file, "\x00\n"):
-		d.complain(path, quote(*file)+" is not a file's name", "name a file beside the manifest")
-	case d.doc.Dir == "":
-		d.complain(path, "the manifest came from a URL, so no file can be read beside it", "download the manifest and its files, and apply them from there")
-	default:
-		*file = filepath.ToSlash(filepath.Clean(*file))
-	}
 }
 
 // dependsOn gives references in their own form: "server/db".

@@ -1,5 +1,7 @@
 package manifest
 
+import "slices"
+
 // APIVersion is the only one so far.
 const APIVersion = "v1"
 
@@ -123,15 +125,52 @@ type Auth struct {
 
 // Ansible is what finishes the server.
 type Ansible struct {
-	Playbook  []string       `json:"playbook"` // paths inside the bundle
-	Inventory string         `json:"inventory,omitempty"`
-	ExtraArgs []string       `json:"extra-args,omitempty"`
-	ExtraVars map[string]any `json:"extraVars,omitempty"`
-	Tags      []string       `json:"tags,omitempty"`
-	SkipTags  []string       `json:"skipTags,omitempty"`
-	Retries   int            `json:"retries"`
-	Timeout   Duration       `json:"timeout"`
-	OnFailure OnFailure      `json:"onFailure"` // default hold
+	Playbook []string `json:"playbook"` // paths inside the bundle, or of what is pulled
+	// Pull and RemotePlaybook: it runs inside the guest, and there is one Playbook.
+	Pull           *Pull      `json:"pull,omitempty"`
+	RemotePlaybook bool       `json:"remotePlaybook,omitempty"`
+	Source         *GitSource `json:"source,omitempty"`
+	Inventory      string     `json:"inventory,omitempty"`
+	// Requirements is a file of ansible-galaxy, in the bundle.
+	Requirements string         `json:"requirements,omitempty"`
+	ExtraArgs    []string       `json:"extra-args,omitempty"`
+	ExtraVars    map[string]any `json:"extraVars,omitempty"`
+	// VaultPassword and BecomePassword are "secret:NAME"; so may be any text in ExtraVars.
+	VaultPassword  string `json:"vaultPassword,omitempty"`
+	BecomePassword string `json:"becomePassword,omitempty"`
+
+	Tags      []string  `json:"tags,omitempty"`
+	SkipTags  []string  `json:"skipTags,omitempty"`
+	Retries   int       `json:"retries"`
+	Timeout   Duration  `json:"timeout"`
+	OnFailure OnFailure `json:"onFailure"` // default hold
+}
+
+// PlaybookSpec is a Playbook document as declared, in normal form: a run over several
+// servers, once they are Running.
+type PlaybookSpec struct {
+	Ansible
+	Targets   Targets  `json:"targets"`
+	DependsOn []string `json:"dependsOn,omitempty"`
+}
+
+// Targets are the servers that a Playbook is for: those named, and those with the labels.
+type Targets struct {
+	Servers  []string          `json:"servers,omitempty"`
+	Selector map[string]string `json:"selector,omitempty"`
+}
+
+// Matches reports whether a server is one of them.
+func (t Targets) Matches(name string, labels map[string]string) bool {
+	if slices.Contains(t.Servers, name) {
+		return true
+	}
+	for key, value := range t.Selector {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return len(t.Selector) > 0
 }
 
 // CloudInit is merged over ours by cloud-init's own rules. Inline text; files already read.

@@ -27,12 +27,7 @@ var unsupported = []struct {
 	{KindServer, "spec.storage[].spec.storageClass", "", "remove it; the host's default pool is used"},
 	{KindServer, "spec.networkInterface[].portgroup", "", "use vlans"},
 	{KindServer, "spec.networkInterface[].securityGroups", "", "remove it; the network's portSecurity still holds"},
-	{KindServer, "spec.ansible.requirements", "", "keep the roles and collections in the playbook's folder"},
-	{KindServer, "spec.ansible.vaultPassword", "", "remove it"},
-	{KindServer, "spec.ansible.source", "", "check it out and name the local files in playbook"},
-	{KindServer, "spec.ansible.onBoot", "", "use playbook, which runs from outside"},
-	{KindServer, "spec.ansible.remotePlaybook", "", "use playbook, which runs from outside"},
-	{KindServer, "spec.ansible.pull", "", "use playbook, which runs from outside"},
+	{KindServer, "spec.ansible.onBoot", "", "use pull or remotePlaybook, which run at the first boot; what is to run at every boot, a playbook can set up"},
 	{KindVolume, "spec.storageClass", "", "remove it; the host's default pool is used"},
 	{KindVolume, "spec.kind", "os", "use kind data; a server makes its own boot volume"},
 	{KindVolume, "spec.clone", "", "remove it; boot volumes are linked clones of their image"},
@@ -52,7 +47,6 @@ var unsupported = []struct {
 
 // unsupportedKinds are kinds that cannot be declared, and what to do instead.
 var unsupportedKinds = map[string]string{
-	string(KindPlaybook):      "kind Playbook is not supported yet; use spec.ansible of the last server to be built, with dependsOn",
 	string(KindSecurityGroup): "kind SecurityGroup is not supported yet; remove the document",
 	string(KindHost):          "kind Host is not supported yet; a host is registered by its worker",
 	"Secret":                  "kind Secret is not supported yet; remove the document, store the value with `burrow secret set NAME`, and write secret:NAME where it is used",

@@ -25,6 +25,8 @@ func Validate(set *Set, known Known) Problems {
 			v.server(doc)
 		case doc.Volume != nil:
 			v.volume(doc)
+		case doc.Playbook != nil:
+			v.playbook(doc)
 		}
 	}
 	v.attachments()
@@ -105,6 +107,8 @@ func (v *validator) usable(doc *Document, path string, kind Kind, name string) {
 	switch record.Status.Phase {
 	case PhaseFailed:
 		v.complain(doc, path, fmt.Sprintf("%s %s has failed", kind.Word(), quote(name)), "apply it again, in this apply or before it")
+	case PhaseDamaged:
+		v.complain(doc, path, fmt.Sprintf("%s %s has a record that cannot be read", kind.Word(), quote(name)), "`burrow describe "+Ref(kind, name)+"` says what to do")
 	case PhaseDeleting:
 		v.complain(doc, path, fmt.Sprintf("%s %s is being deleted", kind.Word(), quote(name)), "wait until it is gone, and declare it anew")
 	}
@@ -143,13 +147,41 @@ func (v *validator) server(doc *Document) {
 	for i, nic := range spec.NetworkInterface {
 		v.reference(doc, fmt.Sprintf("spec.networkInterface[%d].networkname", i), KindNetwork, nic.Network, "add a Network document")
 	}
-	for i, ref := range spec.DependsOn {
+	v.dependsOn(doc, spec.DependsOn)
+	v.files(doc)
+}
+
+func (v *validator) dependsOn(doc *Document, refs []string) {
+	for i, ref := range refs {
 		kind, name, err := ParseKindName(ref)
 		if err == nil {
 			v.reference(doc, doc.element("spec.dependsOn", i), kind, name, "add its document")
 		}
 	}
+}
+
+// playbook: the servers it names are there, and its labels find at least one.
+func (v *validator) playbook(doc *Document) {
+	spec := doc.Playbook
+	for i, name := range spec.Targets.Servers {
+		v.reference(doc, fmt.Sprintf("spec.targets.servers[%d]", i), KindServer, name, "add a Server document")
+	}
+	v.dependsOn(doc, spec.DependsOn)
 	v.files(doc)
+	if len(spec.Targets.Selector) == 0 {
+		return
+	}
+	for _, other := range v.set.Documents {
+		if other.Server != nil && doc.selects(other) {
+			return
+		}
+	}
+	for _, rec := range v.known.Each(KindServer) {
+		if (Targets{Selector: spec.Targets.Selector}).Matches("", rec.Metadata.Labels) {
+			return
+		}
+	}
+	v.complain(doc, "spec.targets.selector", "no server has these labels, in this apply or before it", "label the servers, or mend the selector")
 }
 
 // bootSize: a boot volume holds its image, as far as the image's size is known.
@@ -177,15 +209,22 @@ func (v *validator) volume(doc *Document) {
 
 // files: what the playbook needs is there before anything is built.
 func (v *validator) files(doc *Document) {
-	ansible := doc.Server.Ansible
-	if ansible == nil || doc.Dir == "" {
+	ansible, at := doc.Ansible()
+	if ansible == nil || doc.Dir == "" || ansible.Source != nil || ansible.Pull != nil {
+		return // what is in a repository is known when it is fetched; what is pulled, only then
+	}
+	if ansible.RemotePlaybook {
+		v.file(doc, at+".remotePlaybook", ansible.Playbook[0], false)
 		return
 	}
 	for i, playbook := range ansible.Playbook {
-		v.file(doc, doc.element("spec.ansible.playbook", i), playbook, false)
+		v.file(doc, doc.element(at+".playbook", i), playbook, false)
 	}
 	if ansible.Inventory != "" {
-		v.file(doc, "spec.ansible.inventory", ansible.Inventory, true)
+		v.file(doc, at+".inventory", ansible.Inventory, true)
+	}
+	if ansible.Requirements != "" {
+		v.file(doc, at+".requirements", ansible.Requirements, false)
 	}
 }
 

@@ -27,8 +27,8 @@ func (v *validator) networks() {
 	v.segments = map[string]segment{}
 	var standing []segment
 	for _, record := range v.known.Each(KindNetwork) {
-		if record.Status.Phase == PhaseFailed {
-			continue // has no resources
+		if record.Status.Phase == PhaseFailed || record.Status.Phase == PhaseDamaged {
+			continue // has no resources, or nobody can say which
 		}
 		s := segmentOfRecord(record)
 		v.segments[s.name] = s

@@ -77,7 +77,16 @@ func toTemporal(err error) error {
 	}
 	class := errs.ClassOf(err)
 	return temporal.NewApplicationErrorWithOptions(messageOf(err), string(class),
-		temporal.ApplicationErrorOptions{NonRetryable: class != errs.Transient})
+		temporal.ApplicationErrorOptions{NonRetryable: class != errs.Transient, Details: detailsOf(err)})
+}
+
+// detailsOf are what an error says for programs, kept in the history with it.
+func detailsOf(err error) []any {
+	var e interface{ Details() any }
+	if errors.As(err, &e) {
+		return []any{e.Details()}
+	}
+	return nil
 }
 
 // messageOf is an error's text, bounded, and UTF-8 whatever a program or a file's name had

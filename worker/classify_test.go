@@ -51,6 +51,23 @@ func (r *recorder) RecordHeartbeat(ctx context.Context, _ ...any) {
 	}
 }
 
+// ended is an error that says how far what it ended had come.
+type ended struct{ error }
+
+func (ended) Details() any    { return map[string]string{"runId": "r1"} }
+func (e ended) Unwrap() error { return e.error }
+
+func TestWhatAnErrorSaysForProgramsIsKept(t *testing.T) {
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, toTemporal(ended{errs.NewOperator("server/db", "run playbook", errors.New("failed"), "")}), &app)
+	require.Equal(t, string(errs.Operator), app.Type())
+	require.Equal(t, "server/db: run playbook: failed", app.Message())
+	var kept map[string]string
+	require.NoError(t, app.Details(&kept))
+	require.Equal(t, "r1", kept["runId"])
+	require.Equal(t, context.Canceled, toTemporal(ended{context.Canceled}))
+}
+
 func TestACancelledActivityBeatsOnUntilItHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

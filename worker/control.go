@@ -15,6 +15,7 @@ import (
 	"burrow.dev/burrow/activities/ansible"
 	"burrow.dev/burrow/activities/ipam"
 	"burrow.dev/burrow/activities/keys"
+	"burrow.dev/burrow/activities/lost"
 	"burrow.dev/burrow/activities/place"
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/activities/sweep"
@@ -32,13 +33,13 @@ func runControl(ctx context.Context, p *parts) error {
 	if err != nil {
 		return err
 	}
-	runs, err := p.ansible(nil)
+	runs, err := p.ansible(nil, nil)
 	if err != nil {
 		return err
 	}
 	w := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
 		state.New(p.store, p.temporal), place.New(p.store), keyActivities, ipam.New(p.store, p.pool), runs,
-		sweep.NewControl(p.store, p.pool, p.secrets, p.temporal)))
+		sweep.NewControl(p.store, p.pool, p.secrets, p.temporal), lost.New(p.store, p.temporal)))
 	registerWorkflows(w)
 	if err := w.Start(); err != nil {
 		return errs.NewTransient("queue "+activities.ControlQueue, "poll", err)
@@ -57,7 +58,7 @@ func runControl(ctx context.Context, p *parts) error {
 	return group.Wait()
 }
 
-func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activities, i *ipam.Activities, a *ansible.Activities, sw *sweep.Control) map[string]any {
+func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activities, i *ipam.Activities, a *ansible.Activities, sw *sweep.Control, l *lost.Activities) map[string]any {
 	return map[string]any{
 		activities.StateBegin:         s.Begin,
 		activities.StateFinish:        s.Finish,
@@ -68,6 +69,7 @@ func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activit
 		activities.StateLook:          s.Look,
 		activities.StateAwaitClosed:   s.AwaitClosed,
 		activities.StateAdopt:         s.Adopt,
+		activities.StateTargets:       s.Targets,
 		activities.StateAttachVolumes: s.AttachVolumes,
 		activities.StateDetachVolumes: s.DetachVolumes,
 		activities.PlacePlace:         p.Place,
@@ -83,6 +85,10 @@ func controlActivities(s *state.Activities, p *place.Activities, k *keys.Activit
 		activities.SweepLookState:     sw.LookState,
 		activities.SweepJudge:         sw.Judge,
 		activities.SweepClearState:    sw.ClearState,
+		activities.LostDeclare:        l.Declare,
+		activities.LostTell:           l.Tell,
+		activities.LostAsk:            l.Ask,
+		activities.LostOwe:            l.Owe,
 	}
 }
 

@@ -17,18 +17,47 @@ import (
 // guest that powers itself off is Stopped for everyone within a second.
 func (h *host) follow(ctx context.Context) error {
 	for e := range h.libvirt.Events(ctx) {
-		var err error
-		if e.Type == libvirtx.EventConnected {
-			err = h.recheck(ctx)
-		} else {
-			err = h.observed(ctx, e.UUID, e.Name)
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := h.news(ctx, e); err != nil && ctx.Err() == nil {
 			h.Log.Warn("status not written", slog.String("server", e.Name), slog.Any("error", err))
 		}
 	}
 	return ctx.Err()
 }
+
+// news writes what one piece of news is about.
+func (h *host) news(ctx context.Context, e libvirtx.DomainEvent) error {
+	switch e.Type {
+	case libvirtx.EventConnected:
+		return h.recheck(ctx)
+	case libvirtx.EventRebooted:
+		return h.rebooted(ctx, e.UUID, e.Name)
+	}
+	return h.observed(ctx, e.UUID, e.Name)
+}
+
+// rebootsApart is the least time between two reboots that are written: a guest that
+// restarts itself in a loop, several times a second, must not fill the store.
+const rebootsApart = 5 * time.Second
+
+// rebooted writes when a guest restarted itself: it runs before and after, so its state
+// says nothing of it. During an operation it is part of that.
+func (h *host) rebooted(ctx context.Context, uuid, name string) error {
+	_, err := h.store.Update(ctx, manifest.KindServer, name, func(r *manifest.Record) error {
+		last, now := r.Status.RebootedAt, time.Now().UTC()
+		if manifest.DomainUUID(r.Metadata.UID) != uuid || r.Status.Phase != manifest.PhaseRunning || last != nil && now.Sub(*last).Abs() < rebootsApart {
+			return errNoNews
+		}
+		r.Status.RebootedAt = &now
+		return nil
+	})
+	if errors.Is(err, errNoNews) || errors.Is(err, errs.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// errNoNews ends an update that has nothing to write.
+var errNoNews = errors.New("nothing to write")
 
 // watchEvery is how soon the watch of the records is tried again while etcd is away.
 const watchEvery = time.Second
@@ -90,7 +119,7 @@ func (h *host) observed(ctx context.Context, uuid, name string) error {
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
-	phase, condition := meaning(state, reason)
+	phase, condition := meaning(name, state, reason)
 	if !changes(rec.Status, phase, condition) {
 		return nil
 	}
@@ -125,16 +154,19 @@ func (h *host) found(ctx context.Context, rec manifest.Record, phase manifest.Ph
 var errMoved = errors.New("the record has changed")
 
 // meaning says what a domain's state is for its server.
-func meaning(state, reason string) (manifest.Phase, manifest.Condition) {
+func meaning(name, state, reason string) (manifest.Phase, manifest.Condition) {
 	fine := manifest.Condition{Type: manifest.ConditionAttention}
 	switch {
 	case state == "paused" && reason == "ioerror":
 		return manifest.PhaseRunning, manifest.Condition{
 			Type: manifest.ConditionAttention, Status: true, Reason: "IOError",
-			Message: "the guest is paused by an I/O error: its pool may be full; make room, then `burrow restart` it",
+			Message: "the guest is paused by an I/O error: its pool may be full; make room, then `burrow restart " + name + "`",
 		}
-	case state == "crashed":
-		return manifest.PhaseStopped, manifest.Condition{Type: manifest.ConditionAttention, Status: true, Reason: "Crashed", Message: "the guest crashed; `burrow start` it again"}
+	case state == "crashed", state == "shutoff" && reason == "crashed":
+		return manifest.PhaseStopped, manifest.Condition{
+			Type: manifest.ConditionAttention, Status: true, Reason: "Crashed",
+			Message: "the guest ended without shutting down; /var/log/libvirt/qemu/" + name + ".log on its host may say why. `burrow start " + name + "` starts it again",
+		}
 	case state == "shutoff", state == "":
 		return manifest.PhaseStopped, fine
 	}
@@ -147,6 +179,9 @@ func changes(s manifest.Status, phase manifest.Phase, c manifest.Condition) bool
 	case manifest.PhaseRunning, manifest.PhaseStopped, manifest.PhaseUnknown:
 	default:
 		return false
+	}
+	if s.Phase == manifest.PhaseStopped && phase == s.Phase && !c.Status {
+		return false // a crash stays one until the guest runs again, also when libvirtd has forgotten it
 	}
 	return s.Phase != phase || hasAttention(s) != c.Status
 }

@@ -61,11 +61,13 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 	h.networks = network.New(p.Config.Host.Name, p.store, sw, stack, p.Log)
 	consoles := filepath.Join(p.Config.DataDir, "consoles")
 	h.domains = domain.New(domain.Config{
-		Libvirt: h.libvirt, Bridges: sw, Accelerator: h.accel.Accelerator, ConsoleDir: consoles, Log: p.Log,
+		Libvirt: h.libvirt, Switch: sw, Accelerator: h.accel.Accelerator, ConsoleDir: consoles, Log: p.Log,
 	})
-	h.volumes = volume.New(volume.Config{Libvirt: h.libvirt, Pool: p.Config.Host.Pool, Log: p.Log})
+	h.volumes = volume.New(volume.Config{
+		Libvirt: h.libvirt, Pool: p.Config.Host.Pool, Marks: filepath.Join(p.Config.DataDir, "disks"), Log: p.Log,
+	})
 	seeds := filepath.Join(p.Config.DataDir, "seeds")
-	h.seeds = seed.New(seed.Config{Dir: seeds, Secrets: p.secrets, Passwords: p.secrets.Users(), Log: p.Log})
+	h.seeds = seed.New(seed.Config{Dir: seeds, Secrets: p.secrets, Passwords: p.secrets.Users(), Bundles: p.blobs, Log: p.Log})
 	h.sweeps = sweep.NewHost(sweep.HostConfig{
 		Name: p.Config.Host.Name, Store: p.store, Libvirt: h.libvirt, Switch: sw, Stack: stack, SeedDir: seeds, Consoles: consoles,
 		Domains: h.domains, Network: h.networks, Volumes: h.volumes, Seeds: h.seeds, Log: p.Log,
@@ -75,7 +77,7 @@ func newHost(ctx context.Context, p *parts) (*host, error) {
 		Libvirt: h.libvirt, Records: p.store, Pool: p.Config.Host.Pool, CacheDir: p.Config.Host.CacheDir, Host: p.Config.Host.Name, Log: p.Log,
 	})
 	var err error
-	h.runs, err = p.ansible(h.networks)
+	h.runs, err = p.ansible(h.networks, h.guests)
 	return h, err
 }
 
@@ -155,8 +157,8 @@ func signal(c chan<- struct{}) {
 // tries again.
 const prepareEvery = time.Second
 
-// prepare brings the host to where it can take work: pool, registration, and what its
-// records say should run. What is not there yet is waited for, and said.
+// prepare brings the host to where it can take work: pool, registration, what it owes if it
+// was declared lost, and what its records say should run. What is not there yet is waited for, and said.
 func (h *host) prepare(ctx context.Context) error {
 	tick := time.NewTicker(prepareEvery)
 	defer tick.Stop()
@@ -179,10 +181,16 @@ func (h *host) tryPrepare(ctx context.Context) error {
 	if err := h.libvirt.EnsurePool(ctx, h.Config.Host.Pool, h.Config.PoolDir()); err != nil {
 		return err
 	}
+	if err := h.volumes.MarkStanding(ctx); err != nil {
+		return err
+	}
 	if err := h.register(ctx); err != nil {
 		return err
 	}
 	if err := h.runs.ReapAll(ctx); err != nil {
+		return err
+	}
+	if err := h.debtor().payAll(ctx); err != nil {
 		return err
 	}
 	return h.restore(ctx)
@@ -190,38 +198,44 @@ func (h *host) tryPrepare(ctx context.Context) error {
 
 func (h *host) activities() map[string]any {
 	return map[string]any{
-		activities.ImageEnsure:    h.images.Ensure,
-		activities.ImageImport:    h.images.Import,
-		activities.ImageBuild:     h.images.Build,
-		activities.ImageRemove:    h.images.Remove,
-		activities.VolumeBuild:    h.volumes.Build,
-		activities.VolumeRemove:   h.volumes.Remove,
-		activities.VolumeCreate:   h.volumes.Create,
-		activities.VolumeAdd:      h.volumes.Add,
-		activities.VolumeDrop:     h.volumes.Drop,
-		activities.VolumeRebuild:  h.volumes.Rebuild,
-		activities.VolumeDiscard:  h.volumes.Discard,
-		activities.VolumeDelete:   h.volumes.Delete,
-		activities.NetworkEnsure:  h.networks.Ensure,
-		activities.NetworkRelease: h.networks.Release,
-		activities.NetworkProbe:   h.networks.Probe,
-		activities.NetworkWire:    h.networks.Wire,
-		activities.NetworkUnwire:  h.networks.Unwire,
-		activities.SeedWrite:      h.seeds.Write,
-		activities.SeedRemove:     h.seeds.Remove,
-		activities.SeedPrune:      h.seeds.Prune,
-		activities.DomainStart:    h.domains.Start,
-		activities.DomainResume:   h.domains.Resume,
-		activities.DomainShutdown: h.domains.Shutdown,
-		activities.DomainPlug:     h.domains.Plug,
-		activities.DomainUnplug:   h.domains.Unplug,
-		activities.DomainGrow:     h.domains.Grow,
-		activities.DomainRemove:   h.domains.Remove,
-		activities.DomainLook:     h.domains.Look,
-		activities.GuestWaitReady: h.guests.WaitReady,
-		activities.AnsibleRun:     h.runs.Run,
-		activities.AnsibleReap:    h.runs.Reap,
-		activities.SweepLookHost:  h.sweeps.LookHost,
-		activities.SweepClearHost: h.sweeps.ClearHost,
+		activities.ImageEnsure:      h.images.Ensure,
+		activities.ImageImport:      h.images.Import,
+		activities.ImageBuild:       h.images.Build,
+		activities.ImageRemove:      h.images.Remove,
+		activities.VolumeBuild:      h.volumes.Build,
+		activities.VolumeRemove:     h.volumes.Remove,
+		activities.VolumeCreate:     h.volumes.Create,
+		activities.VolumeAdd:        h.volumes.Add,
+		activities.VolumeDrop:       h.volumes.Drop,
+		activities.VolumeRebuild:    h.volumes.Rebuild,
+		activities.VolumeDiscard:    h.volumes.Discard,
+		activities.VolumeDelete:     h.volumes.Delete,
+		activities.NetworkEnsure:    h.networks.Ensure,
+		activities.NetworkRelease:   h.networks.Release,
+		activities.NetworkProbe:     h.networks.Probe,
+		activities.NetworkWire:      h.networks.Wire,
+		activities.NetworkUnwire:    h.networks.Unwire,
+		activities.SeedWrite:        h.seeds.Write,
+		activities.SeedRemove:       h.seeds.Remove,
+		activities.SeedPrune:        h.seeds.Prune,
+		activities.SeedReaddress:    h.seeds.Readdress,
+		activities.DomainStart:      h.domains.Start,
+		activities.DomainResume:     h.domains.Resume,
+		activities.DomainShutdown:   h.domains.Shutdown,
+		activities.DomainPlug:       h.domains.Plug,
+		activities.DomainUnplug:     h.domains.Unplug,
+		activities.DomainGrow:       h.domains.Grow,
+		activities.DomainRedefine:   h.domains.Redefine,
+		activities.DomainPlugNICs:   h.domains.PlugNICs,
+		activities.DomainUnplugNICs: h.domains.UnplugNICs,
+		activities.DomainInsertSeed: h.domains.InsertSeed,
+		activities.DomainFit:        h.domains.Fit,
+		activities.DomainRemove:     h.domains.Remove,
+		activities.DomainLook:       h.domains.Look,
+		activities.GuestWaitReady:   h.guests.WaitReady,
+		activities.AnsibleRun:       h.runs.Run,
+		activities.AnsibleReap:      h.runs.Reap,
+		activities.SweepLookHost:    h.sweeps.LookHost,
+		activities.SweepClearHost:   h.sweeps.ClearHost,
 	}
 }

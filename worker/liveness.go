@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"burrow.dev/burrow/activities/lost"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/manifest"
@@ -209,13 +210,8 @@ func losable(rec manifest.Record) bool {
 // lose writes into a record that its host is away. Losing against another writer is no
 // error: the watch brings what was written.
 func (l *liveness) lose(ctx context.Context, rec manifest.Record, since time.Time) error {
-	host, at := rec.Status.Host, since.Format(time.RFC3339)
-	message := fmt.Sprintf("its worker does not answer since %s; %s", at, lookAt(host))
-	if rec.Kind == manifest.KindServer {
-		message = fmt.Sprintf("host %s does not answer since %s, when this server was %s; %s. This ends by itself when the host is back",
-			host, at, rec.Status.Phase, lookAt(host))
-	}
-	rec.Status.Lose(since, message)
+	host := rec.Status.Host
+	rec.Status.Lose(since, l.message(rec, since))
 	_, err := l.term.ReplaceOfLost(ctx, host, rec)
 	if errs.ClassOf(err) == errs.Permanent {
 		// A record that cannot be written must not end the watch of all others.
@@ -223,6 +219,19 @@ func (l *liveness) lose(ctx context.Context, rec manifest.Record, since time.Tim
 		return nil
 	}
 	return err
+}
+
+// message says to people what is known of a record's host, and what to do.
+func (l *liveness) message(rec manifest.Record, since time.Time) string {
+	host, at := rec.Status.Host, since.Format(time.RFC3339)
+	switch declared := l.hosts[host].Status; {
+	case rec.Kind != manifest.KindServer:
+		return fmt.Sprintf("its worker does not answer since %s; %s", at, lookAt(host))
+	case declared.Phase == manifest.PhaseLost:
+		return lost.Message(host, rec.Metadata.Name, rec.Status.Phase)
+	}
+	return fmt.Sprintf("host %s does not answer since %s, when this server was %s; %s. This ends by itself when the host is back",
+		host, at, rec.Status.Phase, lookAt(host))
 }
 
 // lookAt is the next step for people.

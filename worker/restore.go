@@ -13,6 +13,7 @@ import (
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/domain"
 	"burrow.dev/burrow/activities/network"
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -62,20 +63,22 @@ func (h *host) restoreRest(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		h.down = slices.DeleteFunc(h.down, func(was manifest.Record) bool {
-			rec, err := h.store.Get(ctx, manifest.KindServer, was.Metadata.Name)
-			if err == nil && (rec.Metadata.UID != was.Metadata.UID || !h.startable(rec)) {
-				return true
-			}
-			if err == nil {
-				err = h.bringUp(ctx, rec)
-			}
-			if err != nil {
-				h.Log.Error("server not started yet", slog.String("server", was.Metadata.Name), slog.Any("error", err))
-			}
-			return err == nil
-		})
+		h.restoreDown(ctx)
 	}
+}
+
+// restoreDown tries once more to bring up each server that is still down.
+func (h *host) restoreDown(ctx context.Context) {
+	h.down = slices.DeleteFunc(h.down, func(was manifest.Record) bool {
+		rec, still, err := h.stillStartable(ctx, was)
+		if err == nil && still {
+			err = h.bringUp(ctx, rec)
+		}
+		if err != nil {
+			h.Log.Error("server not started yet", slog.String("server", was.Metadata.Name), slog.Any("error", err))
+		}
+		return err == nil
+	})
 }
 
 // startable reports whether a server on this host may be brought up: nobody stopped it,
@@ -89,6 +92,16 @@ func (h *host) startable(rec manifest.Record) bool {
 		return true
 	}
 	return false
+}
+
+// stillStartable reads again the record of a server that was to be brought up; still: it is
+// the same server, and startable.
+func (h *host) stillStartable(ctx context.Context, was manifest.Record) (rec manifest.Record, still bool, err error) {
+	rec, err = h.store.Get(ctx, manifest.KindServer, was.Metadata.Name)
+	if errors.Is(err, errs.ErrNotFound) {
+		return rec, false, nil
+	}
+	return rec, err == nil && rec.Metadata.UID == was.Metadata.UID && h.startable(rec), err
 }
 
 // shouldRun reports whether a server belongs on this host and is to be brought up. One that
@@ -162,12 +175,20 @@ func (h *host) bringUp(ctx context.Context, rec manifest.Record) error {
 	if _, err := h.networks.Ensure(ctx, network.EnsureIn{Server: server, Ports: rec.Status.Ports}); err != nil {
 		return err
 	}
+	// That may have waited long for Open vSwitch, and somebody stopped or deleted it meanwhile.
+	if _, still, err := h.stillStartable(ctx, rec); err != nil || !still {
+		return err
+	}
 	if _, err := h.domains.Start(ctx, domain.StartOf(rec, spec)); err != nil {
 		return err
 	}
-	if _, err := h.networks.Wire(ctx, network.WireIn{Server: server, Ports: rec.Status.Ports}); err != nil {
+	wired, err := h.networks.Wire(ctx, network.WireIn{Server: server, Ports: rec.Status.Ports})
+	if err != nil {
 		return err
 	}
-	_, err = h.domains.Resume(ctx, domain.ResumeIn{Server: server})
+	resumed, err := h.domains.Resume(ctx, domain.ResumeIn{Server: server})
+	if err == nil && (wired.Off || resumed.Off) {
+		err = errs.NewTransient(server.Ref(), "start", errs.Reason("it went off before it could run"))
+	}
 	return err
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"burrow.dev/burrow/activities/network"
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/manifest"
 )
@@ -46,4 +48,26 @@ func TestWhichServersAreBroughtUpAgain(t *testing.T) {
 			require.Equal(t, c.restart, h.shouldRun(c.rec, false), "after a restart")
 		})
 	}
+}
+
+func TestAServerThatIsStoppedOrDeletedMeanwhileIsNotBroughtUp(t *testing.T) {
+	h := hostWith(t, "shutoff") // whose libvirt cannot start anything
+	h.networks = &network.Activities{}
+	rec, err := h.store.Create(t.Context(), manifest.Record{
+		Kind: manifest.KindServer, Metadata: manifest.RecordMeta{Metadata: manifest.Metadata{Name: "db"}, UID: uuid.NewString()}, Spec: []byte("{}"),
+		Status: manifest.Status{Phase: manifest.PhaseRunning, Host: "kvm1", Disks: []manifest.Disk{{Name: "boot"}}},
+	})
+	require.NoError(t, err)
+	_, err = h.store.Update(t.Context(), manifest.KindServer, "db", func(r *manifest.Record) error {
+		r.Status.Phase, r.Status.PowerOff = manifest.PhaseStopped, true
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, h.bringUp(t.Context(), rec), "stopped")
+
+	require.NoError(t, h.store.Delete(t.Context(), manifest.KindServer, "db", rec.Metadata.UID))
+	require.NoError(t, h.bringUp(t.Context(), rec), "deleted")
+	h.down = []manifest.Record{rec}
+	h.restoreDown(t.Context())
+	require.Empty(t, h.down, "nobody waits for it any more")
 }

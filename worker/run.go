@@ -155,8 +155,8 @@ func (p *parts) awaitWorld(ctx context.Context) error {
 }
 
 // ansible makes the playbook activities; without a dialler they can only check.
-func (p *parts) ansible(dialer ansible.Dialer) (*ansible.Activities, error) {
+func (p *parts) ansible(dialer ansible.Dialer, guests ansible.Guests) (*ansible.Activities, error) {
 	return ansible.New(ansible.Options{
-		RunsDir: p.Config.RunsDir(), User: config.AnsibleUser, Blobs: p.blobs, Dialer: dialer, Keys: p.keys, Log: p.Log,
+		RunsDir: p.Config.RunsDir(), GalaxyDir: p.Config.GalaxyDir(), User: config.AnsibleUser, Blobs: p.blobs, Dialer: dialer, Keys: p.keys, Guests: guests, Secrets: p.secrets.Users(), Log: p.Log,
 	})
 }

@@ -411,3 +411,55 @@ func TestWhatARecordSaysAndEtcdDoesNotHoldIsNotedAndLeftAlone(t *testing.T) {
 	require.Equal(t, before, w.census())
 	require.Equal(t, rec, w.record(manifest.KindServer, "db"))
 }
+
+func TestARecordThatCannotBeReadIsNamedAndNothingThatMayBeItsIsRemoved(t *testing.T) {
+	w := newSweepWorld(t)
+	w.network("a")
+	require.NoError(t, w.provision("bad", nil).Get(t.Context(), nil))
+	key := w.store.Key("servers", "bad")
+	etcd := w.store.Client()
+	good, err := etcd.Get(t.Context(), key)
+	require.NoError(t, err)
+	before := w.census()
+	_, err = etcd.Put(t.Context(), key, "{")
+	require.NoError(t, err)
+
+	out := w.drift()
+	var named []sweep.Finding
+	for _, f := range out.Findings {
+		if f.Ref == "server/bad" && f.Verdict == sweep.VerdictNote {
+			named = append(named, f)
+		}
+	}
+	require.Len(t, named, 1, asJSON(t, out))
+	require.Contains(t, named[0].Problem, "cannot be read")
+	require.Contains(t, named[0].Next, "burrow restore")
+	for range 3 {
+		out = w.sweep(workflows.SweepIn{GraceSeconds: 0})
+		for _, f := range out.Findings {
+			require.NotEqual(t, sweep.VerdictMended, f.Verdict, asJSON(t, f))
+			if f.Verdict == sweep.VerdictWait {
+				require.Contains(t, f.Next, "server/bad")
+			}
+		}
+	}
+	require.Equal(t, before, w.census(), "its own are all there")
+
+	t.Run("others are built, deleted and finished meanwhile", func(t *testing.T) {
+		defer w.as(t)()
+		require.NoError(t, w.provision("db", nil).Get(t.Context(), nil))
+		w.host.block(activities.DomainRemove)
+		w.run("server/db", workflows.NameDeleteServer, workflows.DeleteIn{Name: "db"})
+		w.host.awaitReached(activities.DomainRemove)
+		w.loseHistory()
+		out := w.sweep(workflows.SweepIn{})
+		require.Len(t, out.Settled, 1, asJSON(t, out))
+		require.True(t, out.Settled[0].Done, asJSON(t, out))
+		require.Equal(t, before, w.census())
+	})
+
+	_, err = etcd.Put(t.Context(), key, string(good.Kvs[0].Value))
+	require.NoError(t, err)
+	require.True(t, w.sweep(workflows.SweepIn{}).Clean())
+	require.NoError(t, w.run("server/bad", workflows.NameDeleteServer, workflows.DeleteIn{Name: "bad"}).Get(t.Context(), nil))
+}

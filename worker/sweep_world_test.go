@@ -24,6 +24,7 @@ import (
 	"burrow.dev/burrow/activities/guest"
 	"burrow.dev/burrow/activities/image"
 	"burrow.dev/burrow/activities/ipam"
+	"burrow.dev/burrow/activities/lost"
 	"burrow.dev/burrow/activities/network"
 	"burrow.dev/burrow/activities/place"
 	"burrow.dev/burrow/activities/seed"
@@ -54,7 +55,10 @@ type sweepWorld struct {
 	client   client.Client
 	clients  []client.Client // of this Temporal and those that were lost
 	workers  []worker.Worker
+	onHost   worker.Worker // the newest of the host's queue
 	host     *fakeHost
+
+	hostVanishes func()
 }
 
 func newSweepWorld(t *testing.T) *sweepWorld {
@@ -68,25 +72,31 @@ func newSweepWorld(t *testing.T) *sweepWorld {
 	require.NoError(t, err)
 	w.secrets = etcdstate.OpenSecrets(store, ring)
 	w.host = &fakeHost{w: w, things: map[string]string{}, blocks: map[string]chan struct{}{}, reached: make(chan string, 100)}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	alive := make(chan struct{})
-	go func() { defer close(alive); _ = store.KeepAlive(ctx, "kvm1", func() {}) }()
 	require.NoError(t, store.RegisterHost(t.Context(), "kvm1", nil, capacity.Spec{
 		CPU: 64, MemoryMiB: 1 << 20, DefaultPool: "p", Pools: map[string]capacity.Pool{"p": {CapacityGiB: 10000}},
 	}))
-	require.Eventually(t, func() bool {
-		hosts, err := store.AliveHosts(t.Context())
-		return err == nil && len(hosts) == 1
-	}, patience, 10*time.Millisecond)
+	w.hostLives()
 	w.start()
 	t.Cleanup(func() {
 		w.stop()
-		cancel()
-		<-alive
+		w.hostVanishes()
 		w.pool.Close()
 		require.NoError(t, store.Close())
 	})
 	return w
+}
+
+// hostLives takes the host's lease, until hostVanishes.
+func (w *sweepWorld) hostLives() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = w.store.KeepAlive(ctx, "kvm1", func() {}) }()
+	w.hostVanishes = sync.OnceFunc(func() { cancel(); <-ended })
+	require.Eventually(w.t, func() bool {
+		hosts, err := w.store.AliveHosts(w.t.Context())
+		return err == nil && len(hosts) == 1
+	}, patience, 10*time.Millisecond)
 }
 
 // start brings up an empty Temporal and workers of both queues.
@@ -103,14 +113,20 @@ func (w *sweepWorld) start() {
 	p := &parts{Options: Options{Log: slog.New(slog.DiscardHandler)}, temporal: w.client, store: w.store}
 	control := p.newWorker(activities.ControlQueue, controlWide, controlActivities(
 		state.New(w.store, w.client), place.New(w.store), nil, ipam.New(w.store, w.pool), nil,
-		sweep.NewControl(w.store, w.pool, w.secrets, w.client)))
+		sweep.NewControl(w.store, w.pool, w.secrets, w.client), lost.New(w.store, w.client)))
 	registerWorkflows(control)
-	host := p.newWorker(activities.HostQueue("kvm1"), hostWide, w.host.activities())
 	w.clients = append(w.clients, w.client)
-	for _, one := range []worker.Worker{control, host} {
-		w.workers = append(w.workers, one)
-		require.NoError(t, one.Start())
-	}
+	w.workers = append(w.workers, control)
+	require.NoError(t, control.Start())
+	w.startHost()
+}
+
+// startHost starts a worker of the host's queue.
+func (w *sweepWorld) startHost() {
+	p := &parts{Options: Options{Log: slog.New(slog.DiscardHandler)}, temporal: w.client}
+	w.onHost = p.newWorker(activities.HostQueue("kvm1"), hostWide, w.host.activities())
+	w.workers = append(w.workers, w.onHost)
+	require.NoError(w.t, w.onHost.Start())
 }
 
 // loseHistory is what happens when Temporal's store is lost and etcd is not. The workers of
@@ -208,7 +224,7 @@ func (w *sweepWorld) provision(name string, change func(*manifest.ServerSpec)) c
 func (w *sweepWorld) census() []string {
 	w.t.Helper()
 	all := w.host.list()
-	for _, folder := range []string{"servers", "volumes", "images", "ipam", "macs", "reservations", "placements", "refs", "claims", "secrets"} {
+	for _, folder := range []string{"servers", "volumes", "images", "ipam", "macs", "reservations", "placements", "refs", "claims", "secrets", "lost", "debts"} {
 		keys, err := w.store.KeysBelow(w.t.Context(), folder)
 		require.NoError(w.t, err)
 		for _, key := range keys {

@@ -142,6 +142,8 @@ func startDocument(ctx workflow.Context, doc Document) workflow.ChildWorkflowFut
 		return workflow.ExecuteChildWorkflow(ctx, NameCreateVolume, *doc.Volume)
 	case doc.Image != nil:
 		return workflow.ExecuteChildWorkflow(ctx, NameCreateImage, *doc.Image)
+	case doc.Playbook != nil:
+		return workflow.ExecuteChildWorkflow(ctx, NameRunPlaybook, *doc.Playbook)
 	case doc.Update != nil:
 		return workflow.ExecuteChildWorkflow(ctx, NameUpdateServer, *doc.Update)
 	default:

@@ -71,10 +71,11 @@ func (c *configure) record(ctx workflow.Context) error {
 	}
 	a := spec.Ansible
 	if c.in.Bundle != "" {
-		c.standing.in.Bundle = c.in.Bundle
+		c.standing.in.Bundle, a.Source = c.in.Bundle, nil
 	}
 	if len(c.in.Playbook) > 0 {
-		a.Playbook, a.Inventory = c.in.Playbook, c.in.Inventory
+		a.Playbook, a.Inventory, a.Requirements = c.in.Playbook, c.in.Inventory, c.in.Requirements
+		a.Pull, a.RemotePlaybook = nil, false // what is named runs from outside
 	}
 	if len(c.in.Tags) > 0 {
 		a.Tags = c.in.Tags
@@ -109,7 +110,7 @@ func (c *configure) begin(ctx workflow.Context) error {
 }
 
 func (c *configure) reach(ctx workflow.Context) error {
-	return c.waitReady(ctx, manifest.ReadinessSSH, reachTimeout)
+	return c.waitReady(ctx, c.ports, manifest.ReadinessSSH, reachTimeout)
 }
 
 func (c *configure) finish(ctx workflow.Context) error {

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +40,20 @@ func (w *world) settledAs(t *testing.T) manifest.Status {
 	return in.Status
 }
 
+// settledSayingWhy is settledAs without the condition that says why the operation failed.
+func (w *world) settledSayingWhy(t *testing.T) manifest.Status {
+	t.Helper()
+	status := w.settledAs(t)
+	i := slices.IndexFunc(status.Conditions, func(c manifest.Condition) bool {
+		return c.Type == manifest.ConditionUnfinished && c.Reason == manifest.ReasonFailed && c.Message != ""
+	})
+	require.GreaterOrEqual(t, i, 0, "the record says why: %v", status.Conditions)
+	if status.Conditions = slices.Delete(slices.Clone(status.Conditions), i, i+1); len(status.Conditions) == 0 {
+		status.Conditions = nil
+	}
+	return status
+}
+
 func (w *world) ran(t *testing.T) ansible.RunIn {
 	t.Helper()
 	in, ok := w.last[activities.AnsibleRun].(ansible.RunIn)
@@ -75,6 +90,23 @@ func TestAnotherPlaybookIsForThisRunOnly(t *testing.T) {
 	require.Equal(t, "sha256:11", w.ran(t).Bundle)
 	require.Equal(t, []string{"other.yaml"}, w.ran(t).Ansible.Playbook)
 	require.Equal(t, "sha256:00", w.settledAs(t).Bundle)
+}
+
+func TestRequirementsAreThoseOfThePlaybookThatRuns(t *testing.T) {
+	for name, want := range map[string]string{"other.yaml": "", "": "requirements.yml"} {
+		server := dbServer()
+		server.Spec.Ansible.Requirements = "requirements.yml"
+		w := standingWorld(t)
+		*w.stands = standingRecord(t, server)
+		in := ConfigureServerIn{Name: "db", Bundle: "sha256:11"}
+		if name != "" {
+			in.Playbook = []string{name}
+		}
+		w.env.ExecuteWorkflow(ConfigureServer, in)
+		require.NoError(t, w.env.GetWorkflowError())
+		require.Equal(t, want, w.ran(t).Ansible.Requirements)
+		require.Equal(t, want, w.last[activities.AnsibleCheck].(ansible.CheckIn).Ansible.Requirements)
+	}
 }
 
 func TestACheckWritesNothingDown(t *testing.T) {
@@ -143,11 +175,14 @@ func TestAServerWithoutAPlaybookOrWithoutPowerIsNotConfigured(t *testing.T) {
 	require.ErrorContains(t, w.env.GetWorkflowError(), "server/db: configure: it has no playbook")
 	require.Equal(t, []string{activities.StateBegin, activities.StateFinish}, w.calls())
 
-	w = standingWorld(t)
-	w.stands.Status.PowerOff = true
-	w.env.ExecuteWorkflow(ConfigureServer, ConfigureServerIn{Name: "db"})
-	require.ErrorContains(t, w.env.GetWorkflowError(), "it is stopped")
-	require.Equal(t, manifest.PhaseStopped, w.settledAs(t).Phase)
+	for _, byPerson := range []bool{true, false} {
+		w = standingWorld(t)
+		w.stands.Status.PowerOff, w.stands.Status.Phase = byPerson, manifest.PhaseStopped
+		w.env.ExecuteWorkflow(ConfigureServer, ConfigureServerIn{Name: "db"})
+		require.ErrorContains(t, w.env.GetWorkflowError(), "it is stopped")
+		require.Equal(t, manifest.PhaseStopped, w.settledAs(t).Phase)
+		require.Zero(t, w.seen[activities.GuestWaitReady])
+	}
 }
 
 // configureScenarios are recorded beside those of a build.
@@ -165,4 +200,15 @@ func configureScenarios(t *testing.T) []scenario {
 			require.NoError(t, c.CancelWorkflow(t.Context(), "server/db", ""))
 		}},
 	}
+}
+
+func TestTheReasonOfAFailureStaysUntilTheNextOperationSucceeds(t *testing.T) {
+	w := standingWorld(t)
+	w.stands.Status.Conditions = []manifest.Condition{
+		{Type: manifest.ConditionUnfinished, Status: true, Reason: manifest.ReasonFailed, Message: "UpdateServer failed: no room"},
+		{Type: manifest.ConditionRestart, Status: true, Reason: "Updated"},
+	}
+	w.env.ExecuteWorkflow(ConfigureServer, ConfigureServerIn{Name: "db"})
+	require.NoError(t, w.env.GetWorkflowError())
+	require.Equal(t, w.stands.Status.Conditions[1:], w.settledAs(t).Conditions)
 }

@@ -2,10 +2,9 @@ package workflows
 
 import (
 	"strings"
-	"time"
 
+	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/image"
-	"burrow.dev/burrow/activities/sweep"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -20,6 +19,8 @@ const (
 	NameDeleteVolume    = "DeleteVolume"
 	NameCreateImage     = "CreateImage"
 	NameDeleteImage     = "DeleteImage"
+	NameRunPlaybook     = "RunPlaybook"
+	NameDeletePlaybook  = "DeletePlaybook"
 	NameApplyDocuments  = "ApplyDocuments"
 	NameStartNext       = "StartNext"
 	NameConfigureServer = "ConfigureServer"
@@ -30,12 +31,13 @@ const (
 	NameScheduled       = "Scheduled"
 	NameSettleServer    = "SettleServer"
 	NameSettleResource  = "SettleResource"
+	NameLoseHost        = "LoseHost"
 )
 
 // IsDelete reports whether a workflow takes a resource away. Those are not cancelled.
 func IsDelete(workflow string) bool {
 	switch workflow {
-	case NameDeleteServer, NameDeleteNetwork, NameDeleteVolume, NameDeleteImage:
+	case NameDeleteServer, NameDeleteNetwork, NameDeleteVolume, NameDeleteImage, NameDeletePlaybook:
 		return true
 	}
 	return false
@@ -105,15 +107,16 @@ type ConfigureServerIn struct {
 	Name string `json:"name"`
 	// Bundle is the digest of another playbook folder; the recorded one stays recorded.
 	Bundle string `json:"bundle,omitempty"`
-	// Playbook and Inventory are paths inside the bundle, instead of the recorded ones.
-	Playbook    []string       `json:"playbook,omitempty"`
-	Inventory   string         `json:"inventory,omitempty"`
-	Tags        []string       `json:"tags,omitempty"`
-	SkipTags    []string       `json:"skipTags,omitempty"`
-	ExtraVars   map[string]any `json:"extraVars,omitempty"` // over the recorded ones
-	Check       bool           `json:"check,omitempty"`     // only say what would change
-	Diff        bool           `json:"diff,omitempty"`      // show differences in the log
-	RequestedBy string         `json:"requestedBy,omitempty"`
+	// Playbook, Inventory and Requirements are paths inside the bundle, instead of the recorded ones.
+	Playbook     []string       `json:"playbook,omitempty"`
+	Inventory    string         `json:"inventory,omitempty"`
+	Requirements string         `json:"requirements,omitempty"`
+	Tags         []string       `json:"tags,omitempty"`
+	SkipTags     []string       `json:"skipTags,omitempty"`
+	ExtraVars    map[string]any `json:"extraVars,omitempty"` // over the recorded ones
+	Check        bool           `json:"check,omitempty"`     // only say what would change
+	Diff         bool           `json:"diff,omitempty"`      // show differences in the log
+	RequestedBy  string         `json:"requestedBy,omitempty"`
 }
 
 // ConfigureServerOut is the run. Skipped by a person: no RunID.
@@ -156,6 +159,15 @@ type CreateImageIn struct {
 	RequestedBy string              `json:"requestedBy,omitempty"`
 }
 
+// RunPlaybookIn declares a run over several servers.
+type RunPlaybookIn struct {
+	Metadata manifest.Metadata     `json:"metadata"`
+	Spec     manifest.PlaybookSpec `json:"spec"`
+	// Bundle is the digest of the playbook's folder.
+	Bundle      string `json:"bundle"`
+	RequestedBy string `json:"requestedBy,omitempty"`
+}
+
 // UpdateServerIn declares what a server that stands is to become.
 type UpdateServerIn struct {
 	ProvisionServerIn
@@ -172,6 +184,7 @@ type Document struct {
 	Image     *CreateImageIn     `json:"image,omitempty"`
 	Server    *ProvisionServerIn `json:"server,omitempty"`
 	Update    *UpdateServerIn    `json:"update,omitempty"`
+	Playbook  *RunPlaybookIn     `json:"playbook,omitempty"`
 }
 
 // ApplyIn is a set of documents, in dependency order.
@@ -201,12 +214,10 @@ type DocumentResult struct {
 }
 
 // NextID is the ID of the one workflow that waits for a resource: its queue has one place.
-func NextID(ref string) string { return ref + nextSuffix }
+func NextID(ref string) string { return ref + activities.NextSuffix }
 
 // ResourceOf gives the resource of an operation's ID, also of one that waits for it.
-func ResourceOf(id string) string { return strings.TrimSuffix(id, nextSuffix) }
-
-const nextSuffix = "/next"
+func ResourceOf(id string) string { return strings.TrimSuffix(id, activities.NextSuffix) }
 
 // MemoNext is the memo of a waiting workflow that names the operation it will start.
 const MemoNext = "next"
@@ -225,84 +236,14 @@ type StartNextIn struct {
 
 // Operation is a workflow to start; exactly one is set.
 type Operation struct {
-	DeleteServer  *DeleteIn          `json:"deleteServer,omitempty"`
-	DeleteNetwork *DeleteIn          `json:"deleteNetwork,omitempty"`
-	DeleteVolume  *DeleteIn          `json:"deleteVolume,omitempty"`
-	DeleteImage   *DeleteIn          `json:"deleteImage,omitempty"`
-	PowerServer   *PowerServerIn     `json:"powerServer,omitempty"`
-	CreateImage   *CreateImageIn     `json:"createImage,omitempty"`
-	Configure     *ConfigureServerIn `json:"configure,omitempty"`
-	Rebuild       *RebuildServerIn   `json:"rebuild,omitempty"`
-}
-
-// IDs of the workflows that look at everything: one of each at a time.
-const (
-	IDSweep = "sweep"
-	IDDrift = "drift"
-)
-
-// DefaultGraceSeconds lie at least between the first sighting of an orphan and its removal:
-// longer than any step goes on after its worker has lost Temporal, and less than the time
-// between two sweeps.
-const DefaultGraceSeconds = 600
-
-// SweepIn starts a sweep. Drift takes it too, and only reports.
-type SweepIn struct {
-	// Remove are owners without a record of which a person said that what is left goes.
-	Remove       []string `json:"remove,omitempty"`
-	GraceSeconds int      `json:"graceSeconds"`
-	RequestedBy  string   `json:"requestedBy,omitempty"`
-}
-
-// SweepOut is what a sweep did, and what it only noted.
-type SweepOut struct {
-	At time.Time `json:"at"`
-	// Settled are the records whose operation was lost.
-	Settled []Settled `json:"settled,omitempty"`
-	// Findings are the differences, with what was done about each.
-	Findings []sweep.Finding `json:"findings,omitempty"`
-	// More counts what did not fit; the next sweep finds it.
-	More int `json:"more,omitempty"`
-	// Away are hosts that were not looked at, with the reason.
-	Away []Away `json:"away,omitempty"`
-}
-
-// Settled is a record whose operation ended without finishing.
-type Settled struct {
-	Ref string `json:"ref"`
-	// Was is the operation that is gone, Phase what the record said.
-	Was   string         `json:"was"`
-	Phase manifest.Phase `json:"phase"`
-	Since time.Time      `json:"since,omitzero"`
-	// Done: the record is settled. What says how, or why not (yet).
-	Done bool   `json:"done,omitempty"`
-	What string `json:"what"`
-}
-
-// Away is a host that was not looked at.
-type Away struct {
-	Host string `json:"host"`
-	Why  string `json:"why"`
-}
-
-// Clean reports whether nothing differs: there is nothing to mend and nothing to note.
-func (o SweepOut) Clean() bool { return len(o.Settled)+len(o.Findings)+len(o.Away)+o.More == 0 }
-
-// ScheduledIn is what a schedule starts: the workflow that anybody may start too.
-type ScheduledIn struct {
-	Workflow string  `json:"workflow"` // NameSweep or NameDrift
-	Input    SweepIn `json:"input"`
-}
-
-// SettleIn names a record whose operation ended without finishing.
-type SettleIn struct {
-	Kind        manifest.Kind `json:"kind"`
-	Name        string        `json:"name"`
-	UID         string        `json:"uid"`
-	RequestedBy string        `json:"requestedBy,omitempty"`
-}
-
-// SettleOut says how it was settled; empty: there was nothing to do.
-type SettleOut struct {
-	What string `json:"what"`
+	DeleteServer   *DeleteIn          `json:"deleteServer,omitempty"`
+	DeleteNetwork  *DeleteIn          `json:"deleteNetwork,omitempty"`
+	DeleteVolume   *DeleteIn          `json:"deleteVolume,omitempty"`
+	DeleteImage    *DeleteIn          `json:"deleteImage,omitempty"`
+	DeletePlaybook *DeleteIn          `json:"deletePlaybook,omitempty"`
+	RunPlaybook    *RunPlaybookIn     `json:"runPlaybook,omitempty"`
+	PowerServer    *PowerServerIn     `json:"powerServer,omitempty"`
+	CreateImage    *CreateImageIn     `json:"createImage,omitempty"`
+	Configure      *ConfigureServerIn `json:"configure,omitempty"`
+	Rebuild        *RebuildServerIn   `json:"rebuild,omitempty"`
 }

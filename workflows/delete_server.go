@@ -135,14 +135,18 @@ func (d *deletion) release(ctx workflow.Context) error {
 	if err := d.onControl(ctx, activities.PlaceRelease, place.ReleaseIn{UID: d.server.UID}); err != nil {
 		return err
 	}
-	names := attachedNames(d.spec)
-	if len(names) == 0 {
+	in := state.VolumesIn{Server: d.server, Names: attachedNames(d.spec)}
+	in.All = workflow.GetVersion(ctx, changeDetachAll, workflow.DefaultVersion, 1) == 1
+	if len(in.Names) == 0 && !in.All {
 		return nil
 	}
-	_, err := call[state.VolumesOut](ctx, d.operation, onControl(quickTimeout), activities.StateDetachVolumes,
-		state.VolumesIn{Server: d.server, Names: names})
+	_, err := call[state.VolumesOut](ctx, d.operation, onControl(quickTimeout), activities.StateDetachVolumes, in)
 	return err
 }
+
+// changeDetachAll: an update that is lost after it was written down, and before it gave
+// the volume back that it took off, leaves one that the spec does not name.
+const changeDetachAll = "detach-all"
 
 func (d *deletion) finish(ctx workflow.Context) error {
 	if d.server.UID == "" {

@@ -17,6 +17,8 @@ func (d *Document) Declared(restart bool) (manifest.Declared, error) {
 		out.Kind, out.Metadata, spec = manifest.KindVolume, d.Volume.Metadata, d.Volume.Spec
 	case d.Image != nil:
 		out.Kind, out.Metadata, spec = manifest.KindImage, d.Image.Metadata, d.Image.Spec
+	case d.Playbook != nil:
+		out.Kind, out.Metadata, spec, out.Bundle = manifest.KindPlaybook, d.Playbook.Metadata, d.Playbook.Spec, d.Playbook.Bundle
 	case d.Update != nil:
 		out.Metadata, spec, out.Bundle = d.Update.Metadata, d.Update.Spec, d.Update.Bundle
 	default:

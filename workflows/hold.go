@@ -33,6 +33,9 @@ func (op *operation) hold(ctx workflow.Context, name string, cause error) (again
 	chosen := *op.decision
 	if op.recordHold != nil {
 		if err := op.recordHold(ctx, ""); err != nil {
+			if workflow.GetVersion(ctx, changeHoldEnds, workflow.DefaultVersion, 1) == 1 {
+				op.progress.hold(ctx, name, "")
+			}
 			return false, err
 		}
 	}
@@ -47,6 +50,10 @@ func (op *operation) hold(ctx workflow.Context, name string, cause error) (again
 		return false, cause
 	}
 }
+
+// changeHoldEnds: before it an operation that was cancelled while the end of its hold was
+// being written seemed to wait for a person for ever.
+const changeHoldEnds = "hold-ends"
 
 // listen accepts the decisions. onRetry takes what a retry brings with it.
 func (op *operation) listen(ctx workflow.Context, skippable string, onRetry func(RetryIn)) error {
@@ -84,7 +91,7 @@ func (op *operation) listen(ctx workflow.Context, skippable string, onRetry func
 	}
 	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateAbort,
 		func(ctx workflow.Context, in DecisionIn) error {
-			op.decision = &decision{verb: UpdateAbort}
+			op.decision, op.aborted = &decision{verb: UpdateAbort}, true
 			return nil
 		}, workflow.UpdateHandlerOptions{Validator: func(DecisionIn) error { return held() }})
 }

@@ -9,18 +9,23 @@ func StepNames(workflow string) []string {
 			stepRecord, stepPlace, stepKeys, stepCheck, stepAddresses, stepImage, stepVolumes, stepNetworks,
 			stepProbe, stepSeed, stepDomain, stepWire, stepReady, stepPlaybook, stepFinish,
 		}
+	case NameRunPlaybook:
+		return []string{stepRecord, stepCheck, stepTargets, stepReady, stepPlaybook, stepFinish}
 	case NameConfigureServer:
 		return []string{stepRecord, stepCheck, stepReady, stepPlaybook, stepFinish}
 	case NameUpdateServer:
 		return []string{
-			stepRecord, stepCheck, stepResize, stepVolumes, stepShutdown, stepDomain, stepWire, stepPlug, stepGrow,
-			stepReady, stepPlaybook, stepFinish, stepDetach,
+			stepRecord, stepCheck, stepResize, stepAddresses, stepVolumes, stepNetworks, stepProbe, stepSeed,
+			stepShutdown, stepDomain, stepWire, stepPlug, stepPlugNICs, stepFit, stepGrow, stepReady, stepPlaybook,
+			stepUnplugNICs, stepFinish, stepDetach, stepReleaseNICs,
 		}
 	case NameRebuildServer:
 		return []string{
 			stepRecord, stepKeys, stepCheck, stepAddresses, stepImage, stepNewBoot, stepSeed, stepShutdown,
 			stepDomain, stepWire, stepReady, stepPlaybook, stepFinish, stepOldBoot,
 		}
+	case NameLoseHost:
+		return []string{stepDeclare, stepTell}
 	}
 	return nil
 }
@@ -30,7 +35,9 @@ func (in ProvisionServerIn) Skips(step string) bool {
 	switch step {
 	case stepKeys:
 		return len(in.Spec.Auth.URL)+len(in.Spec.Auth.PublicKey) == 0
-	case stepCheck, stepPlaybook:
+	case stepCheck:
+		return in.Spec.Ansible == nil || in.Spec.Ansible.Pull != nil
+	case stepPlaybook:
 		return in.Spec.Ansible == nil
 	}
 	return false
@@ -48,6 +55,8 @@ func Registered() map[string]any {
 		NameDeleteVolume:    DeleteVolume,
 		NameCreateImage:     CreateImage,
 		NameDeleteImage:     DeleteImage,
+		NameRunPlaybook:     RunPlaybook,
+		NameDeletePlaybook:  DeletePlaybook,
 		NameApplyDocuments:  ApplyDocuments,
 		NameStartNext:       StartNext,
 		NameConfigureServer: ConfigureServer,
@@ -58,5 +67,6 @@ func Registered() map[string]any {
 		NameScheduled:       Scheduled,
 		NameSettleServer:    SettleServer,
 		NameSettleResource:  SettleResource,
+		NameLoseHost:        LoseHost,
 	}
 }

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -16,6 +15,7 @@ import (
 type operation struct {
 	*progress
 	saga
+	hosts
 
 	// onFailure says what an operator error in a step does; nil: roll back.
 	onFailure func(step string) manifest.OnFailure
@@ -27,6 +27,9 @@ type operation struct {
 	// known is what the record should keep when an undo could not finish; nil: nothing.
 	known func(ctx workflow.Context) manifest.Status
 	left  bool // an undo could not finish
+	// undoing is why everything is undone, nil when nobody need be told: it was cancelled, or
+	// given up by a person.
+	undoing error
 
 	undoVersion workflow.Version // of changeUndo; known while it undoes
 
@@ -35,6 +38,7 @@ type operation struct {
 	begun    map[string]workflow.Future
 	heldStep string
 	decision *decision
+	aborted  bool // a person has given it up
 }
 
 // begin sets up an operation: its steps are known to the query before the first runs.
@@ -43,7 +47,9 @@ func begin(ctx workflow.Context, name, resource string, phase manifest.Phase, bo
 	if err != nil {
 		return nil, err
 	}
-	return &operation{progress: p, begun: map[string]workflow.Future{}}, nil
+	op := &operation{progress: p, begun: map[string]workflow.Future{}}
+	op.heed(ctx)
+	return op, nil
 }
 
 // run runs the body and, when it fails or is cancelled, every undo. It returns the
@@ -68,7 +74,7 @@ func (op *operation) run(ctx workflow.Context, body node) error {
 func (op *operation) runToEnd(ctx workflow.Context, body node) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	return op.run(ctx, body)
+	return op.run(takeAway(ctx), body)
 }
 
 // stop ends the operation from inside, with its cause.
@@ -98,21 +104,25 @@ func (op *operation) undo(ctx workflow.Context, cause error) error {
 	op.progress.begin(free, stepUndo)
 	op.step(stepUndo).State = StepUndoing
 	op.detail(free, stepUndo, "because: %s", reason(cause))
+	if !stopped(cause) && !op.aborted {
+		op.undoing = cause
+	}
 	undoing := workflow.WithValue(free, stepKey{}, stepUndo)
-	var failed error
-	op.undoVersion = workflow.GetVersion(free, changeUndo, workflow.DefaultVersion, 1)
-	if op.undoVersion == 1 {
+	op.undoVersion = workflow.GetVersion(free, changeUndo, workflow.DefaultVersion, undoTells)
+	if op.undoVersion >= undoOnce {
 		op.once()
 		if op.beforeUndo != nil {
-			failed = op.beforeUndo(undoing)
+			if err := op.beforeUndo(undoing); err != nil {
+				op.stuck.add(stepRecord, err)
+			}
 		}
 	}
-	failed = errors.Join(failed, op.compensate(undoing))
+	failed := op.compensate(undoing)
 	op.progress.end(free, stepUndo, failed)
 	if failed != nil {
 		op.left = true
 		return errs.NewPermanent(op.Resource, op.Operation,
-			errs.Reason("%s; and what it had made could not all be removed: %s", reason(cause), reason(failed)),
+			errs.Reason("%s; and what it had made could not all be removed: %s", reason(cause), failed),
 			"remove what the message names, then run `burrow delete "+op.Resource+"`")
 	}
 	return cause
@@ -132,10 +142,17 @@ func (op *operation) limit(ctx workflow.Context, deadline manifest.Duration) {
 	})
 }
 
-// changeUndo keeps the undo of runs that were in it under an older version as it was: then
-// nothing ran before it, a held step that was retried was undone twice, and PowerServer
-// left a guest that it could not start.
+// changeUndo keeps the undo of runs that were in it under an older version as it was.
 const changeUndo = "undo"
+
+const (
+	// undoOnce: before it nothing ran ahead of the undo, a held step that was retried was
+	// undone twice, and PowerServer left a guest that it could not start.
+	undoOnce = 1
+	// undoTells: before it a guest that could not be put back stayed paused, and nobody looked
+	// how large a disk is whose grow was given up.
+	undoTells = 2
+)
 
 // stepUndo is the step under which every undo is shown.
 const stepUndo = "undo"
@@ -158,8 +175,10 @@ func call[Out any](ctx workflow.Context, op *operation, at target, activity stri
 	if detail := op.step(name).Detail; detail != "" {
 		summary += ": " + detail
 	}
-	ctx = workflow.WithActivityOptions(ctx, at.options(bounded(summary)))
-	err := workflow.ExecuteActivity(ctx, activity, in).Get(ctx, &out)
+	options := at.options(bounded(summary))
+	err := op.reach(ctx, at.host, activity, in, func(ctx workflow.Context) error {
+		return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), activity, in).Get(ctx, &out)
+	})
 	return out, err
 }
 

@@ -16,6 +16,19 @@ const (
 	retryFirst = time.Second
 	// retryMost: a person who mends something should not wait longer than this to see it go on.
 	retryMost = time.Minute
+	// mendMost is the longest wait between two tries of an undo that needs a person: one that
+	// needs weeks must not fill the history.
+	mendMost = 30 * time.Minute
+
+	// startsMost is how often a guest is started that goes off before it is on the wire: after
+	// a death of libvirtd the second start holds, and what kills one five times goes on killing.
+	startsMost = 5
+
+	// wireTimeout bounds all attempts to wire NICs that were plugged into a running guest, after
+	// which it is looked whether the guest still runs; Open vSwitch is back from a restart by then.
+	wireTimeout = time.Minute
+	// wireTimeoutMost: an Open vSwitch that is away for days must not fill the history.
+	wireTimeoutMost = time.Hour
 
 	// quickTimeout bounds what is a few etcd transactions: far above a leader election.
 	quickTimeout = 30 * time.Second
@@ -31,6 +44,9 @@ const (
 	imageTimeout = 4 * time.Hour
 	// checkTimeout: a syntax check of a large playbook on a busy machine.
 	checkTimeout = 5 * time.Minute
+	// requirementsTimeout: the roles and collections of a large playbook over a thin line; the
+	// check ends its own try after ten minutes, with the reason.
+	requirementsTimeout = 15 * time.Minute
 	// readyTimeout: a guest under emulation needs two minutes alone, and many share a host.
 	readyTimeout = 45 * time.Minute
 	// awaitTimeout is one attempt to wait for an open operation, which may take longer than
@@ -41,8 +57,9 @@ const (
 	rebuildGraceSeconds = 30
 	// updateGraceSeconds is the CLI's own default for a restart.
 	updateGraceSeconds = 60
-	// shutdownSlack is added to the guest's own grace before its power-off is given up.
-	shutdownSlack = time.Minute
+	// shutdownSlack is added to the guest's own grace: longer than the minute that forcing it
+	// off may take, so that the attempt ends with its reason before Temporal ends it.
+	shutdownSlack = 2 * time.Minute
 	// inputsHeadStart: keys and playbook may be wrong; two seconds of waiting find most of
 	// that before anything is built, and cost little where the answer is slow.
 	inputsHeadStart = 2 * time.Second
@@ -80,7 +97,9 @@ func transientForEver() *temporal.RetryPolicy {
 
 // target is a task queue with the time an activity may take there.
 type target struct {
-	queue   string
+	queue string
+	// host whose queue it is; empty: the control workers'.
+	host    string
 	timeout time.Duration
 	// total bounds all attempts together; zero: no bound.
 	total time.Duration
@@ -91,7 +110,7 @@ func onControl(timeout time.Duration) target {
 }
 
 func onHost(host string, timeout time.Duration) target {
-	return target{queue: activities.HostQueue(host), timeout: timeout}
+	return target{queue: activities.HostQueue(host), host: host, timeout: timeout}
 }
 
 // within bounds all attempts together.

@@ -64,25 +64,23 @@ func (p *power) networks(ctx workflow.Context) error { return p.ensureNetworks(c
 
 func (p *power) start(ctx workflow.Context) error {
 	p.add(stepDomain, p.offAgain)
-	return p.standing.start(ctx, domain.StartOf(p.was, p.standing.in.Spec))
+	return p.standing.start(ctx, p.asRecorded())
 }
 
 func (p *power) wire(ctx workflow.Context) error {
 	p.detail(ctx, stepWire, "%s", p.server.Name)
-	return p.connect(ctx, p.ports)
+	return p.connect(ctx, p.asRecorded())
 }
 
-// offAgain takes back a start that did not get as far as a running guest: one that is
-// paused and unwired would be neither Running nor Stopped.
+// asRecorded is the start of the guest as its record has it.
+func (p *power) asRecorded() domain.StartIn { return domain.StartOf(p.was, p.standing.in.Spec) }
+
+// offAgain takes back a start that did not get as far as a running guest.
 func (p *power) offAgain(ctx workflow.Context) error {
-	if !p.off || p.undoVersion == workflow.DefaultVersion {
+	if !p.off || p.undoVersion < undoOnce {
 		return nil
 	}
-	if _, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, shutdownSlack), activities.DomainShutdown,
-		domain.ShutdownIn{Server: p.server}); err != nil {
-		return err
-	}
-	return p.unplug(ctx)
+	return p.powerOff(putBack(ctx), 0)
 }
 
 func (p *power) finish(ctx workflow.Context) error {

@@ -32,3 +32,16 @@ func TestAStartThatFailsOnARunningServerLeavesItRunning(t *testing.T) {
 	require.NotContains(t, w.calls(), activities.DomainShutdown)
 	require.Equal(t, manifest.PhaseRunning, w.last[activities.StateFinish].(state.FinishIn).Status.Phase)
 }
+
+func TestAStartThatFailsOnAGuestThatHadPoweredItselfOffLeavesItOff(t *testing.T) {
+	w := newWorld(t)
+	nothing[domain.ShutdownIn](w, activities.DomainShutdown)
+	w.record = manifest.Status{Phase: manifest.PhaseUpdating, Host: "kvm1", Operation: &manifest.Operation{Was: manifest.PhaseStopped}}
+	w.fail = failing(activities.NetworkWire, errs.Permanent, 1)
+	w.env.ExecuteWorkflow(PowerServer, PowerServerIn{Name: "db", Action: PowerStart})
+	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
+	require.Equal(t, 1, w.seen[activities.DomainShutdown], "it was started, and is not wired")
+	settled := w.last[activities.StateFinish].(state.FinishIn).Status
+	require.Equal(t, manifest.PhaseStopped, settled.Phase)
+	require.False(t, settled.PowerOff, "nobody stopped it")
+}

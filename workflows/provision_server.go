@@ -94,6 +94,9 @@ type provision struct {
 	address  string
 	warning  string
 	run      *manifest.PlaybookStatus
+
+	begunPlay string // a run in the guest that nobody has waited for yet
+	plays     int    // runs in the guest that the operation began after its boot
 }
 
 // status is what is known of the server so far.
@@ -129,6 +132,9 @@ func (p *provision) holdRecord(ctx workflow.Context, message string) error {
 func (p *provision) revise(in RetryIn) {
 	if in.Bundle != "" {
 		p.in.Bundle = in.Bundle
+		if a := p.in.Spec.Ansible; a != nil {
+			a.Source = a.Source.Edited()
+		}
 	}
 	if in.Ansible != nil {
 		p.in.Spec.Ansible = in.Ansible

@@ -1,18 +1,19 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/ansible"
+	"burrow.dev/burrow/activities/guest"
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
@@ -189,40 +190,23 @@ func TestADeadlineThatPassesWhileTheEndIsWrittenComesTooLate(t *testing.T) {
 	require.False(t, undone, "what is on record as Running stays")
 }
 
-func TestAnUndoThatNeedsAPersonGoesOnWhenItIsMended(t *testing.T) {
+func TestAnOperationThatIsCancelledAsItsHoldEndsWaitsForNobody(t *testing.T) {
 	w := newWorld(t)
 	w.fail = func(name string, nth int) error {
-		switch name {
-		case activities.AnsibleRun:
-			return failing(name, errs.Permanent, 1)(name, nth)
-		case activities.VolumeRemove:
-			return failing(name, errs.Operator, 3)(name, nth)
+		if name == activities.StateHold && nth == 2 {
+			w.env.CancelWorkflow()
+			return temporal.NewCanceledError()
 		}
-		return nil
+		return failing(activities.AnsibleRun, errs.Operator, 1)(name, nth)
 	}
+	w.env.RegisterDelayedCallback(func() { w.env.UpdateWorkflow(UpdateRetry, "u1", callbacks(t), RetryIn{}) }, time.Hour)
 	w.env.ExecuteWorkflow(ProvisionServer, dbServer())
-	require.ErrorContains(t, w.env.GetWorkflowError(), "ansible.Run: no luck")
-	require.NotContains(t, w.env.GetWorkflowError().Error(), "could not all be removed")
-	require.Equal(t, 4, w.seen[activities.VolumeRemove])
-	require.Less(t, slices.Index(w.calls(), activities.VolumeRemove), slices.Index(w.calls(), activities.IPAMRelease))
-}
-
-func TestAnUndoThatMeetsSomethingForeignGoesOnWithTheOthersAndSaysSo(t *testing.T) {
-	w := newWorld(t)
-	w.fail = func(name string, nth int) error {
-		if name == activities.AnsibleRun || name == activities.DomainRemove {
-			return failing(name, errs.Permanent, 1)(name, nth)
-		}
-		return nil
-	}
-	w.env.ExecuteWorkflow(ProvisionServer, dbServer())
-	err := w.env.GetWorkflowError()
-	require.ErrorContains(t, err, "ansible.Run: no luck", "the first cause stays")
-	require.ErrorContains(t, err, "domain.Remove: no luck")
-	left := w.last[activities.StateFail].(state.FailIn).Left
-	require.Equal(t, "kvm1", left.Host, "a delete must find what is left")
-	require.NotEmpty(t, left.Disks)
-	requireUndone(t, w.calls())
+	require.True(t, temporal.IsCanceledError(w.env.GetWorkflowError()), w.env.GetWorkflowError())
+	var p Progress
+	v, err := w.env.QueryWorkflow(QueryProgress)
+	require.NoError(t, err)
+	require.NoError(t, v.Get(&p))
+	require.Empty(t, p.Held)
 }
 
 func last(s []string) string { return s[len(s)-1] }
@@ -251,26 +235,18 @@ func (u *updateCallback) Complete(_ any, err error) {
 	}
 }
 
-func TestAHostDoesNotBringUpByItselfWhatIsBeingUndone(t *testing.T) {
+func TestAGuestThatCannotBeLookedAtUntilTheTimeIsOverIsForAPerson(t *testing.T) {
 	w := newWorld(t)
-	w.fail = failing(activities.GuestWaitReady, errs.Permanent, 1)
+	w.fail = failing(activities.GuestWaitReady, errs.Transient, 1000)
 	w.env.ExecuteWorkflow(ProvisionServer, dbServer())
-	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
-	calls := w.calls()
-	failed := slices.Index(calls, activities.GuestWaitReady)
-	require.Equal(t, activities.StateNote, calls[failed+1], "before the first undo")
-	require.Empty(t, w.last[activities.StateNote].(state.NoteIn).Status.Disks, "which is how a host knows")
+	err := w.env.GetWorkflowError()
+	require.ErrorContains(t, err, "server/db: wait until ready: the guest did not get there in 45m0s: server/db: guest.WaitReady: no luck")
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.Equal(t, string(errs.Operator), app.Type())
 }
 
-func TestAStepThatWasHeldAndRetriedIsUndoneOnce(t *testing.T) {
-	w := newWorld(t)
-	in := dbServer()
-	in.Spec.OnFailure = manifest.OnFailureHold
-	w.fail = func(name string, nth int) error {
-		return cmp.Or(failing(activities.VolumeBuild, errs.Operator, 1)(name, nth), failing(activities.GuestWaitReady, errs.Permanent, 1)(name, nth))
-	}
-	w.env.RegisterDelayedCallback(func() { w.env.UpdateWorkflow(UpdateRetry, "u1", callbacks(t), RetryIn{}) }, time.Hour)
-	w.env.ExecuteWorkflow(ProvisionServer, in)
-	require.ErrorContains(t, w.env.GetWorkflowError(), "no luck")
-	require.Equal(t, 1, w.seen[activities.VolumeRemove])
+func TestAGuestThatIsNotReadyInTimeIsSaidToBeWhereItWas(t *testing.T) {
+	require.Equal(t, "; it was at cloud-init", lastSeen(temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil, guest.Progress{Stage: "cloud-init"})))
+	require.Empty(t, lastSeen(temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil)))
 }

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -98,13 +99,21 @@ func (p *provision) keys(ctx workflow.Context) error {
 
 func (p *provision) check(ctx workflow.Context) error {
 	if p.in.Skips(stepCheck) {
-		p.skip(ctx, stepCheck, "no playbook")
+		p.skip(ctx, stepCheck, p.uncheckable())
 		return nil
 	}
 	p.detail(ctx, stepCheck, "%s", strings.Join(p.in.Spec.Ansible.Playbook, ", "))
-	_, err := call[activities.Nothing](ctx, p.operation, onControl(checkTimeout), activities.AnsibleCheck,
+	_, err := call[activities.Nothing](ctx, p.operation, checkOn(*p.in.Spec.Ansible), activities.AnsibleCheck,
 		ansible.CheckIn{Owner: p.server.Ref(), Bundle: p.in.Bundle, Ansible: *p.in.Spec.Ansible})
 	return err
+}
+
+// checkOn is where and how long a playbook is checked: what it requires is fetched first.
+func checkOn(spec manifest.Ansible) target {
+	if spec.Requirements != "" {
+		return onControl(checkTimeout + requirementsTimeout)
+	}
+	return onControl(checkTimeout)
 }
 
 func (p *provision) addresses(ctx workflow.Context) error {
@@ -157,10 +166,12 @@ func (p *provision) networks(ctx workflow.Context) error {
 	return err
 }
 
-func (p *provision) probe(ctx workflow.Context) error {
-	p.detail(ctx, stepProbe, "%s", strings.Join(addressesOf(p.ports), ", "))
+func (p *provision) probe(ctx workflow.Context) error { return p.probePorts(ctx, p.ports) }
+
+func (p *provision) probePorts(ctx workflow.Context, ports []manifest.Port) error {
+	p.detail(ctx, stepProbe, "%s", strings.Join(addressesOf(ports), ", "))
 	out, err := call[network.ProbeOut](ctx, p.operation, onHost(p.host, driverTimeout), activities.NetworkProbe,
-		network.ProbeIn{Server: p.server, Ports: p.ports})
+		network.ProbeIn{Server: p.server, Ports: ports})
 	if err != nil || len(out.Taken) == 0 {
 		return err
 	}
@@ -181,7 +192,7 @@ func (p *provision) seed(ctx workflow.Context) (err error) {
 	p.detail(ctx, stepSeed, "%d login keys", len(p.authKeys))
 	p.seeded, err = call[seed.WriteOut](ctx, p.operation, onHost(p.host, driverTimeout), activities.SeedWrite, seed.WriteIn{
 		Server: p.server, Hostname: p.server.Name, Auth: p.in.Spec.Auth, Keys: p.authKeys, Login: p.img.User,
-		Ports: p.ports, CloudInit: p.in.Spec.CloudInit,
+		Ports: p.ports, CloudInit: p.in.Spec.CloudInit, Play: p.firstPlay(),
 	})
 	return err
 }
@@ -199,8 +210,7 @@ func (p *provision) domain(ctx workflow.Context) error {
 	}); err != nil {
 		return err
 	}
-	_, err := call[domain.StartOut](ctx, p.operation, onHost(p.host, driverTimeout), activities.DomainStart, p.startIn())
-	return err
+	return p.start(ctx, p.startIn())
 }
 
 // unnote takes the server out of what its host brings up by itself: a host that starts in
@@ -223,7 +233,7 @@ func (p *provision) startIn() domain.StartIn {
 	}
 }
 
-// wire puts the ports on the wire; only then does the guest run.
+// wire puts the ports on the wire and lets the guest run.
 func (p *provision) wire(ctx workflow.Context) error {
 	p.saga.add(stepWire, func(ctx workflow.Context) error {
 		_, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, driverTimeout), activities.NetworkUnwire,
@@ -231,71 +241,40 @@ func (p *provision) wire(ctx workflow.Context) error {
 		return err
 	})
 	p.detail(ctx, stepWire, "%s", strings.Join(wiring(p.server.Name, p.ports), ", "))
-	if _, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, driverTimeout), activities.NetworkWire,
-		network.WireIn{Server: p.server, Ports: p.ports}); err != nil {
-		return err
-	}
-	_, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, driverTimeout), activities.DomainResume,
-		domain.ResumeIn{Server: p.server})
-	return err
+	return p.letRun(ctx, p.startIn())
 }
 
 func (p *provision) ready(ctx workflow.Context) error {
-	return p.waitReady(ctx, p.in.Spec.Readiness, readyTimeout)
+	return p.waitReady(ctx, p.ports, p.in.Spec.Readiness, readyTimeout)
 }
 
-func (p *provision) waitReady(ctx workflow.Context, until manifest.Readiness, most time.Duration) error {
+func (p *provision) waitReady(ctx workflow.Context, ports []manifest.Port, until manifest.Readiness, most time.Duration) error {
 	p.detail(ctx, stepReady, "until %s", until)
 	at := onHost(p.host, most)
 	at.total = most
 	out, err := call[guest.WaitReadyOut](ctx, p.operation, at, activities.GuestWaitReady, guest.WaitReadyIn{
-		Server: p.server, Ports: p.ports, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys, Readiness: until,
+		Server: p.server, Ports: ports, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys, Readiness: until,
 	})
-	if temporal.IsTimeoutError(err) {
+	if err != nil && !stopped(err) && classOf(err) == errs.Transient { // of all attempts
 		return errs.NewOperator(p.server.Ref(), "wait until ready",
-			errs.Reason("the guest did not get there in %s", most),
+			errs.Reason("the guest did not get there in %s%s", most, lastSeen(err)),
 			"look at it with `burrow console "+p.server.Name+"`; is the image made for cloud-init?")
 	}
 	p.address, p.warning = out.Address, out.Warning
 	return err
 }
 
-func (p *provision) playbook(ctx workflow.Context) error {
-	spec := p.in.Spec.Ansible
-	if p.in.Skips(stepPlaybook) {
-		p.skip(ctx, stepPlaybook, "no playbook")
-		return nil
+// lastSeen says how far a guest was when the time was over, or why nobody could look.
+func lastSeen(err error) string {
+	var timeout *temporal.TimeoutError
+	if !errors.As(err, &timeout) {
+		return ": " + reason(err)
 	}
-	if err := p.await(ctx, stepCheck); err != nil {
-		return err
+	var p guest.Progress
+	if timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&p) == nil && p.Stage != "" {
+		return "; it was at " + p.Stage
 	}
-	p.saga.add(stepPlaybook, func(ctx workflow.Context) error {
-		_, err := call[activities.Nothing](ctx, p.operation, onHost(p.host, driverTimeout), activities.AnsibleReap,
-			ansible.ReapIn{Server: p.server})
-		return err
-	})
-	p.detail(ctx, stepPlaybook, "%s", strings.Join(spec.Playbook, ", "))
-	timeout, err := time.ParseDuration(string(spec.Timeout))
-	if err != nil || timeout <= 0 {
-		timeout = defaultPlaybookTimeout
-	}
-	out, err := call[ansible.RunOut](ctx, p.operation, onHost(p.host, timeout+playbookSlack), activities.AnsibleRun, ansible.RunIn{
-		Owner: p.server.Ref(), Bundle: p.in.Bundle, Ansible: *spec, Hosts: []ansible.Host{p.ansibleHost()},
-	})
-	if err != nil {
-		return err
-	}
-	p.run = &manifest.PlaybookStatus{RunID: out.RunID, LogKey: out.LogKey, OK: true, EndedAt: workflow.Now(ctx), Recap: out.Recap}
-	return nil
-}
-
-func (p *provision) ansibleHost() ansible.Host {
-	h := ansible.Host{
-		Server: p.server, Address: p.address, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys,
-		Labels: p.in.Metadata.Labels, Image: p.in.Spec.Image, Networks: networkNames(p.in.Spec.NetworkInterface),
-	}
-	h.Network = networkOf(p.ports, p.address)
-	return h
+	return ""
 }
 
 func (p *provision) finish(ctx workflow.Context) error {

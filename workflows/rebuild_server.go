@@ -122,14 +122,8 @@ func (r *rebuild) seed(ctx workflow.Context) (err error) {
 	spec := r.standing.in.Spec
 	r.seeded, err = call[seed.WriteOut](ctx, r.operation, r.at(), activities.SeedWrite, seed.WriteIn{
 		Server: r.server, Hostname: r.server.Name, Auth: spec.Auth, Keys: r.authKeys, Login: r.img.User,
-		Ports: r.ports, CloudInit: spec.CloudInit, Rebuild: r.was.Status.Rebuild + 1,
+		Ports: r.ports, CloudInit: spec.CloudInit, Rebuild: r.was.Status.Rebuild + 1, Play: r.firstPlay(),
 	})
-	return err
-}
-
-// prune deletes the server's seeds but one.
-func (r *rebuild) prune(ctx workflow.Context, keep string) error {
-	_, err := call[activities.Nothing](ctx, r.operation, r.at(), activities.SeedPrune, seed.PruneIn{Server: r.server, Keep: keep})
 	return err
 }
 
@@ -142,14 +136,15 @@ func (r *rebuild) shutdown(ctx workflow.Context) error {
 
 // back takes the new guest off, as far as there is one, and runs the old one if it ran.
 func (r *rebuild) back(ctx workflow.Context) error {
-	if err := r.powerOff(ctx, 0); err != nil || r.was.Status.PowerOff {
+	ctx = putBack(ctx)
+	if err := r.powerOff(ctx, 0); err != nil || r.was.Status.Off() {
 		return err
 	}
 	var old manifest.ServerSpec
 	if err := readSpec(r.was, &old); err != nil {
 		return err
 	}
-	return r.powerOn(ctx, r.was, old)
+	return r.runAsBefore(ctx, old)
 }
 
 func (r *rebuild) start(ctx workflow.Context) error {
@@ -162,7 +157,7 @@ func (r *rebuild) start(ctx workflow.Context) error {
 
 func (r *rebuild) wire(ctx workflow.Context) error {
 	r.detail(ctx, stepWire, "%s", strings.Join(wiring(r.server.Name, r.ports), ", "))
-	return r.connect(ctx, r.ports)
+	return r.connect(ctx, r.startIn())
 }
 
 func (r *rebuild) finish(ctx workflow.Context) error {
@@ -179,6 +174,7 @@ func (r *rebuild) finish(ctx workflow.Context) error {
 func (r *rebuild) discard(ctx workflow.Context) error {
 	free, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
+	free = takeAway(free)
 	if err := r.keep(free, bootOf(r.rec).Volume); err != nil {
 		return err
 	}

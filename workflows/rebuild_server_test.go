@@ -84,7 +84,30 @@ func TestARebuildThatFailsRunsTheOldServerAgain(t *testing.T) {
 			w.fail = failing(step, errs.Permanent, 1)
 			w.env.ExecuteWorkflow(RebuildServer, RebuildServerIn{Name: "db"})
 			require.ErrorContains(t, w.env.GetWorkflowError(), step+": no luck")
-			w.requireAsBefore(t)
+			w.requireAsBefore(t, w.settledSayingWhy(t))
+		})
+	}
+}
+
+// Paused and off the wire it would be neither Running nor Stopped.
+func TestAGuestThatCannotBePutBackIsLeftOff(t *testing.T) {
+	for _, step := range []string{activities.NetworkWire, activities.DomainResume} {
+		t.Run(step, func(t *testing.T) {
+			w := rebuildWorld(t)
+			w.fail = func(name string, nth int) error {
+				if name == activities.GuestWaitReady || name == step && nth == 2 {
+					return failing(name, errs.Permanent, nth)(name, nth)
+				}
+				return nil
+			}
+			w.env.ExecuteWorkflow(RebuildServer, RebuildServerIn{Name: "db"})
+			require.ErrorContains(t, w.env.GetWorkflowError(), step+": no luck")
+			calls := w.calls()
+			require.Greater(t, lastIndex(calls, activities.DomainShutdown), lastIndex(calls, step))
+			require.Greater(t, lastIndex(calls, activities.NetworkUnwire), lastIndex(calls, activities.DomainShutdown))
+			status := w.settledAs(t)
+			require.Equal(t, manifest.PhaseStopped, status.Phase)
+			require.Contains(t, status.Conditions[0].Message, "not all of it could be taken back: undo "+stepShutdown)
 		})
 	}
 }
@@ -104,14 +127,14 @@ func TestARebuildThatIsCancelledOrAbortedRunsTheOldServerAgain(t *testing.T) {
 			}, time.Hour)
 			w.env.ExecuteWorkflow(RebuildServer, RebuildServerIn{Name: "db"})
 			require.Error(t, w.env.GetWorkflowError())
-			w.requireAsBefore(t)
+			w.requireAsBefore(t, w.settledAs(t))
 		})
 	}
 }
 
 // requireAsBefore checks that the old server runs, as far as it was ever stopped, and that
 // only the new one's volume and seed were deleted.
-func (w *world) requireAsBefore(t *testing.T) {
+func (w *world) requireAsBefore(t *testing.T, settled manifest.Status) {
 	t.Helper()
 	calls := w.calls()
 	if slices.Contains(calls, activities.DomainShutdown) {
@@ -127,7 +150,7 @@ func (w *world) requireAsBefore(t *testing.T) {
 	if hold, ok := w.last[activities.StateHold].(state.HoldIn); ok {
 		require.Equal(t, oldBoot, hold.Status.Disks[0].Volume, "nor does a host that boots in the middle of the undo start it")
 	}
-	require.Equal(t, w.stands.Status, w.settledAs(t))
+	require.Equal(t, w.stands.Status, settled)
 	for _, gone := range []string{activities.VolumeRemove, activities.SeedRemove, activities.IPAMRelease, activities.PlaceRelease, activities.DomainRemove, activities.StateFail, activities.StateRemove} {
 		require.NotContains(t, calls, gone)
 	}
@@ -143,13 +166,17 @@ func lastIndex(calls []string, name string) int {
 }
 
 func TestAStoppedServerThatCannotBeRebuiltStaysStopped(t *testing.T) {
-	w := rebuildWorld(t)
-	w.stands.Status.PowerOff, w.stands.Status.Phase = true, manifest.PhaseStopped
-	w.fail = failing(activities.GuestWaitReady, errs.Permanent, 1)
-	w.env.ExecuteWorkflow(RebuildServer, RebuildServerIn{Name: "db"})
-	require.Error(t, w.env.GetWorkflowError())
-	require.Equal(t, w.stands.Status, w.settledAs(t))
-	require.Equal(t, 1, w.seen[activities.DomainStart], "only the new one was started")
+	for name, byPerson := range map[string]bool{"a person stopped it": true, "its guest powered itself off": false} {
+		t.Run(name, func(t *testing.T) {
+			w := rebuildWorld(t)
+			w.stands.Status.PowerOff, w.stands.Status.Phase = byPerson, manifest.PhaseStopped
+			w.fail = failing(activities.GuestWaitReady, errs.Permanent, 1)
+			w.env.ExecuteWorkflow(RebuildServer, RebuildServerIn{Name: "db"})
+			require.Error(t, w.env.GetWorkflowError())
+			require.Equal(t, w.stands.Status, w.settledSayingWhy(t))
+			require.Equal(t, 1, w.seen[activities.DomainStart], "only the new one was started")
+		})
+	}
 }
 
 func TestACancelThatComesWithTheEndOfARebuildComesTooLate(t *testing.T) {

@@ -35,7 +35,9 @@ func (op *operation) beginWith(ctx workflow.Context, in state.BeginIn) (state.Be
 	}
 	free, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	return call[state.BeginOut](free, op, onControl(quickTimeout), activities.StateBegin, in)
+	out, err := call[state.BeginOut](free, op, onControl(quickTimeout), activities.StateBegin, in)
+	op.lose(out.Lost...)
+	return out, err
 }
 
 // finishRecord writes the settled status of a record.

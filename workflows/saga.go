@@ -1,9 +1,8 @@
 package workflows
 
 import (
-	"errors"
-	"fmt"
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -19,6 +18,23 @@ type undo struct {
 // saga is undo as data: registered before its step runs, run in reverse order.
 type saga struct {
 	undos []undo
+	stuck stuck
+}
+
+// stuck is what undos could not do, each with its step.
+type stuck []string
+
+func (s *stuck) add(step string, err error) { *s = append(*s, "undo "+step+": "+reason(err)) }
+
+// Error names all of it.
+func (s stuck) Error() string { return strings.Join(s, "; ") }
+
+// err is nil when everything was undone.
+func (s stuck) err() error {
+	if len(s) == 0 {
+		return nil
+	}
+	return s
 }
 
 // add registers the undo of a step that is about to run.
@@ -44,17 +60,17 @@ func (s *saga) once() {
 func (s *saga) compensate(ctx workflow.Context) error {
 	ctx, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	var failed []error
+	ctx = takeAway(ctx)
 	for i := len(s.undos) - 1; i >= 0; i-- {
 		u := s.undos[i]
 		err := u.run(ctx)
-		for err != nil && classOf(err) == errs.Operator && workflow.Sleep(ctx, retryMost) == nil {
+		for wait := retryMost; err != nil && classOf(err) == errs.Operator && workflow.Sleep(ctx, wait) == nil; wait = min(2*wait, mendMost) {
 			err = u.run(ctx)
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("undo %s: %w", u.step, err))
+			s.stuck.add(u.step, err)
 		}
 	}
 	s.undos = nil
-	return errors.Join(failed...)
+	return s.stuck.err()
 }

@@ -25,6 +25,25 @@ func diskNeed(spec manifest.ServerSpec) int {
 	return need
 }
 
+// overgrown is what the disks of a server's own have beyond what is declared, in GiB: a disk
+// whose grow was undone stays as large.
+func overgrown(spec manifest.ServerSpec, disks []manifest.Disk) int {
+	declared := map[string]int{"boot": max(spec.BootVolume.Size, leastBootGiB)}
+	if spec.BootVolume.Size > 0 {
+		declared["boot"] = spec.BootVolume.Size
+	}
+	for _, s := range ownedStorage(spec) {
+		declared[s.Name] = s.Spec.Size
+	}
+	more := 0
+	for _, d := range disks {
+		if size, ok := declared[d.Name]; ok && d.Owned {
+			more += max(0, d.SizeGiB-size)
+		}
+	}
+	return more
+}
+
 // attachedNames are the data disks that are Volume records of their own.
 func attachedNames(spec manifest.ServerSpec) []string {
 	var names []string

@@ -11,7 +11,7 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-// SettleResource takes back a network, volume or image whose operation ended before it was
+// SettleResource takes back a network, volume, image or Playbook whose operation ended before it was
 // Ready for the first time, and says so in its record. What was deleted is deleted again
 // by its own workflow instead. A cancel does not stop it.
 func SettleResource(ctx workflow.Context, in SettleIn) (SettleOut, error) {
@@ -49,6 +49,7 @@ func (s *leftover) record(ctx workflow.Context) error {
 		Kind: s.in.Kind, Name: s.in.Name, UID: s.in.UID, Operation: currentOperation(ctx, NameSettleResource),
 	})
 	s.rec, s.was = out.Record, out.Was
+	s.operation.lose(out.Lost...)
 	return err
 }
 
@@ -72,7 +73,7 @@ func (s *leftover) takeBack(ctx workflow.Context) error {
 }
 
 func (s *leftover) release(ctx workflow.Context) error {
-	if s.missing() || s.in.Kind == manifest.KindNetwork {
+	if s.missing() || s.in.Kind == manifest.KindNetwork || s.in.Kind == manifest.KindPlaybook {
 		return nil
 	}
 	_, err := call[activities.Nothing](ctx, s.operation, onControl(quickTimeout), activities.PlaceRelease,
@@ -85,6 +86,9 @@ func (s *leftover) finish(ctx workflow.Context) error {
 		return nil
 	}
 	s.what = "what it had made was taken back, and its record says Failed; apply it again"
+	if s.in.Kind == manifest.KindPlaybook {
+		s.what = "its record says Failed, since nobody knows how far it got; apply it again"
+	}
 	s.phase(ctx, manifest.PhaseFailed)
 	_, err := call[activities.Nothing](ctx, s.operation, onControl(quickTimeout), activities.StateFail, state.FailIn{
 		Kind: s.in.Kind, Name: s.in.Name, UID: s.in.UID, Message: lostMessage(manifest.Ref(s.in.Kind, s.in.Name), s.was),

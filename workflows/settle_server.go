@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"go.temporal.io/sdk/workflow"
@@ -59,6 +60,7 @@ func (s *settling) record(ctx workflow.Context) error {
 		return err
 	}
 	s.rec, s.was = out.Record, out.Was
+	s.lose(out.Lost...)
 	s.server = activities.Server{Name: s.in.Name, UID: s.in.UID}
 	s.detail(ctx, stepRecord, "%s, left by %s", s.rec.Status.Phase, s.was.Type)
 	if err := json.Unmarshal(s.rec.Spec, &s.spec); err != nil {
@@ -76,6 +78,12 @@ func (s *settling) look(ctx workflow.Context) (err error) {
 		return nil
 	}
 	s.found, err = call[domain.LookOut](ctx, s.operation, onHost(s.rec.Status.Host, driverTimeout), activities.DomainLook, domain.LookIn{Server: s.server})
+	if err == nil && s.hosts.lost[s.rec.Status.Host] {
+		// Nobody can look: it is taken to be there, and its host says how it is when it is back.
+		s.found = domain.LookOut{Found: true, State: "running"}
+		s.detail(ctx, stepLook, "its host %s was declared lost", s.rec.Status.Host)
+		return nil
+	}
 	s.detail(ctx, stepLook, "%s", s.guest())
 	return err
 }
@@ -147,33 +155,29 @@ func (s *settling) finish(ctx workflow.Context) error {
 		status.Phase = manifest.PhaseStopped
 	}
 	s.what = "its record says " + string(status.Phase) + ", as its guest is"
-	status.Conditions = without(status.Conditions, manifest.ConditionAttention)
-	if held {
-		status.Conditions = append(status.Conditions, s.unfinished(ctx))
-		s.what += "; its " + s.was.Type + " was held and is not finished: " + s.heldNext()
-	}
+	lost := s.lostCondition(ctx, held)
+	status.Conditions = append(finished(without(status.Conditions, manifest.ConditionAttention)), lost)
+	s.what += "; " + lost.Message
 	s.rec.Status = status
 	s.phase(ctx, status.Phase)
 	return s.finishRecord(ctx, manifest.KindServer, s.rec)
 }
 
-// unfinished is the condition of a server whose build was held when its operation was lost.
-func (s *settling) unfinished(ctx workflow.Context) manifest.Condition {
-	text := "its " + s.was.Type + " was held, and is lost"
-	if s.rec.Status.Message != "" {
-		text += " (" + s.rec.Status.Message + ")"
+// lostCondition is the condition of a server that is kept, and whose operation was lost.
+func (s *settling) lostCondition(ctx workflow.Context, held bool) manifest.Condition {
+	text := "its " + cmp.Or(s.was.Type, "operation") + " was lost before its end"
+	if held {
+		text = "its " + s.was.Type + " was held, and is lost"
+		if s.rec.Status.Message != "" {
+			text += " (" + s.rec.Status.Message + ")"
+		}
 	}
-	return manifest.Condition{
-		Type: manifest.ConditionUnfinished, Status: true, Reason: "OperationLost", Message: text + "; " + s.heldNext(), Since: workflow.Now(ctx),
-	}
-}
-
-func (s *settling) heldNext() string {
 	if s.built() {
-		return "start it again when what held it is mended"
+		return unfinished(ctx, manifest.ReasonLost, text+"; ask for it again")
 	}
 	ref := s.server.Ref()
-	return "mend it by hand and use it as it is, or build it anew: burrow delete " + ref + ", then burrow apply"
+	return unfinished(ctx, manifest.ReasonBuildLost,
+		text+"; mend it by hand and use it as it is, or build it anew: burrow delete "+ref+", then burrow apply")
 }
 
 func without(all []manifest.Condition, kind string) []manifest.Condition {

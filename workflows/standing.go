@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -31,7 +33,7 @@ func (s *standing) record(ctx workflow.Context) error {
 
 // recordFor is record, and has it decided what leads to what is declared.
 func (s *standing) recordFor(ctx workflow.Context, declared *manifest.Declared) (manifest.Decision, error) {
-	s.add(stepRecord, s.settle)
+	s.add(stepRecord, s.settleUndone)
 	out, err := s.beginWith(ctx, state.BeginIn{
 		Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: s.in.Metadata.Name}, Phase: manifest.PhaseUpdating,
 		RequestedBy: s.in.RequestedBy, Declared: declared,
@@ -44,7 +46,7 @@ func (s *standing) recordFor(ctx workflow.Context, declared *manifest.Declared) 
 
 // take reads the record of a server that stands.
 func (s *standing) take(rec manifest.Record) error {
-	s.was, s.rec, s.off = rec, rec, rec.Status.PowerOff
+	s.was, s.rec, s.off = rec, rec, rec.Status.Off()
 	s.server = activities.Server{Name: rec.Metadata.Name, UID: rec.Metadata.UID}
 	s.in.Metadata, s.in.Bundle = rec.Metadata.Metadata, rec.Status.Bundle
 	s.in.Spec = manifest.ServerSpec{}
@@ -61,13 +63,39 @@ func readSpec(rec manifest.Record, spec *manifest.ServerSpec) error {
 	return nil
 }
 
-// settle writes the record as it was, with how the guest is now: at the end, and when the
-// operation could not go on.
+// settle writes the record as it was, with how the guest is now, at the end.
 func (s *standing) settle(ctx workflow.Context) error {
+	s.was.Status.Conditions = finished(s.was.Status.Conditions)
+	return s.finishRecord(ctx, manifest.KindServer, s.settled(s.was))
+}
+
+// settleUndone is settle for an operation that could not go on. The record says why, unless
+// it was refused before it began.
+func (s *standing) settleUndone(ctx workflow.Context) error {
 	if s.was.Metadata.UID == "" {
 		return nil
 	}
-	return s.finishRecord(ctx, manifest.KindServer, s.settled(s.was))
+	rec := s.settled(s.was)
+	if s.undoing != nil && s.step(stepRecord).State == StepDone {
+		text := s.Progress.Operation + " failed: " + reason(s.undoing)
+		if len(s.stuck) > 0 {
+			text += "; and not all of it could be taken back: " + s.stuck.Error()
+		}
+		rec.Status.Conditions = append(finished(rec.Status.Conditions), unfinished(ctx, manifest.ReasonFailed, text))
+	}
+	return s.finishRecord(ctx, manifest.KindServer, rec)
+}
+
+// unfinished is the condition of a server whose last operation did not do what it was to.
+func unfinished(ctx workflow.Context, why, message string) manifest.Condition {
+	return manifest.Condition{Type: manifest.ConditionUnfinished, Status: true, Reason: why, Message: message, Since: workflow.Now(ctx)}
+}
+
+// finished are conditions after an operation that did what it was to.
+func finished(all []manifest.Condition) []manifest.Condition {
+	return slices.DeleteFunc(slices.Clone(all), func(c manifest.Condition) bool {
+		return c.Type == manifest.ConditionUnfinished && c.Reason != manifest.ReasonBuildLost
+	})
 }
 
 // settled is a record whose operation is over.
@@ -123,7 +151,22 @@ func (s *standing) powerOff(ctx workflow.Context, graceSeconds int) error {
 		return err
 	}
 	s.off = true
-	return s.unwire(ctx, s.ports)
+	return s.unwire(ctx, joined(s.was.Status.Ports, s.ports))
+}
+
+// joined are the ports of both lists, each once, by their NICs' names.
+func joined(a, b []manifest.Port) []manifest.Port {
+	all := slices.Clone(a)
+	for _, p := range b {
+		if !hasPort(a, p.Name) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func hasPort(ports []manifest.Port, name string) bool {
+	return slices.ContainsFunc(ports, func(p manifest.Port) bool { return p.Name == name })
 }
 
 func (s *standing) unwire(ctx workflow.Context, ports []manifest.Port) error {
@@ -138,23 +181,19 @@ func (s *standing) ensureNetworks(ctx workflow.Context, ports []manifest.Port) e
 	return err
 }
 
-func (s *standing) start(ctx workflow.Context, in domain.StartIn) error {
-	_, err := call[domain.StartOut](ctx, s.operation, s.at(), activities.DomainStart, in)
+// prune deletes the server's seeds but one.
+func (s *standing) prune(ctx workflow.Context, keep string) error {
+	_, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.SeedPrune, seed.PruneIn{Server: s.server, Keep: keep})
 	return err
 }
 
-// connect puts ports on the wire; only then does the guest run.
-func (s *standing) connect(ctx workflow.Context, ports []manifest.Port) error {
-	if _, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.NetworkWire,
-		network.WireIn{Server: s.server, Ports: ports}); err != nil {
-		return err
+// connect puts the started guest's ports on the wire and lets it run.
+func (s *standing) connect(ctx workflow.Context, in domain.StartIn) error {
+	err := s.letRun(ctx, in)
+	if err == nil {
+		s.off = false
 	}
-	if _, err := call[activities.Nothing](ctx, s.operation, s.at(), activities.DomainResume,
-		domain.ResumeIn{Server: s.server}); err != nil {
-		return err
-	}
-	s.off = false
-	return nil
+	return err
 }
 
 // powerOn brings the guest up as a record has it, whatever it runs as now.
@@ -162,10 +201,21 @@ func (s *standing) powerOn(ctx workflow.Context, rec manifest.Record, spec manif
 	if err := s.ensureNetworks(ctx, rec.Status.Ports); err != nil {
 		return err
 	}
-	if err := s.start(ctx, domain.StartOf(rec, spec)); err != nil {
+	in := domain.StartOf(rec, spec)
+	if err := s.start(ctx, in); err != nil {
 		return err
 	}
-	return s.connect(ctx, rec.Status.Ports)
+	return s.connect(ctx, in)
+}
+
+// runAsBefore brings the guest up as the operation found it, and, where that is refused for
+// good, leaves it off: paused and unwired it would be neither Running nor Stopped.
+func (s *standing) runAsBefore(ctx workflow.Context, spec manifest.ServerSpec) error {
+	err := s.powerOn(ctx, s.was, spec)
+	if err != nil && s.off && s.undoVersion >= undoTells {
+		err = errors.Join(err, s.powerOff(ctx, 0))
+	}
+	return err
 }
 
 // commit writes what the server is from now on. It is the point of no return: a cancel that

@@ -99,6 +99,10 @@ func (o Operation) Workflow() (name string, in any) {
 		return NameDeleteNetwork, *o.DeleteNetwork
 	case o.DeleteVolume != nil:
 		return NameDeleteVolume, *o.DeleteVolume
+	case o.RunPlaybook != nil:
+		return NameRunPlaybook, *o.RunPlaybook
+	case o.DeletePlaybook != nil:
+		return NameDeletePlaybook, *o.DeletePlaybook
 	case o.DeleteImage != nil:
 		return NameDeleteImage, *o.DeleteImage
 	case o.PowerServer != nil:

@@ -43,6 +43,21 @@ func (s step) run(ctx workflow.Context, op *operation) error {
 	}
 }
 
+// optional is a step that some runs have no need of. Passed over, it leaves nothing in the
+// history: one can be added to an operation of which runs are under way.
+type optional struct {
+	step
+	needed func() bool
+}
+
+func (o optional) run(ctx workflow.Context, op *operation) error {
+	if !o.needed() {
+		op.skip(ctx, o.name, "not needed")
+		return nil
+	}
+	return o.step.run(ctx, op)
+}
+
 // sequence runs its parts one after another.
 type sequence []node
 
@@ -82,6 +97,32 @@ func (t together) run(ctx workflow.Context, op *operation) error {
 			if err := part.run(ctx, op); err != nil && (first == nil || stopped(first)) {
 				first = err
 				cancel()
+			}
+		})
+	}
+	free, release := workflow.NewDisconnectedContext(ctx)
+	defer release()
+	group.Wait(free)
+	return first
+}
+
+// sideBySide does something n times, at most width at a time. All have ended when it
+// returns, also when ctx was cancelled; its error is the first to come.
+func sideBySide(ctx workflow.Context, n, width int, do func(ctx workflow.Context, i int) error) error {
+	slots := workflow.NewSemaphore(ctx, int64(width))
+	group := workflow.NewWaitGroup(ctx)
+	var first error
+	for i := range n {
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			err := slots.Acquire(ctx, 1)
+			if err == nil {
+				err = do(ctx, i)
+				slots.Release(1)
+			}
+			if first == nil {
+				first = err
 			}
 		})
 	}

@@ -53,6 +53,7 @@ type sweeping struct {
 	in    SweepIn
 	lost  []sweep.Unfinished
 	alive []string
+	gone  []string // hosts that are declared lost: what is owed there is written down
 	out   SweepOut
 }
 
@@ -75,9 +76,13 @@ func (s *sweeping) unfinished(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lost, s.alive = out.Records, out.Alive
+	s.lost, s.alive, s.gone = out.Records, out.Alive, out.Lost
 	for _, host := range out.Away {
-		s.out.Away = append(s.out.Away, Away{Host: host, Why: "its worker does not answer"})
+		why := "its worker does not answer"
+		if slices.Contains(s.gone, host) {
+			why = "it was declared lost"
+		}
+		s.out.Away = append(s.out.Away, Away{Host: host, Why: why})
 	}
 	s.out.More += out.More
 	for _, u := range s.lost {
@@ -108,7 +113,7 @@ func (s *sweeping) settleLost(ctx workflow.Context) error {
 	left := 0
 	for i, u := range s.lost {
 		row := &s.out.Settled[i]
-		if u.Host != "" && !slices.Contains(s.alive, u.Host) {
+		if u.Host != "" && !slices.Contains(s.alive, u.Host) && !slices.Contains(s.gone, u.Host) {
 			row.What = "waits for host " + u.Host + ", which is away"
 			continue
 		}
@@ -155,6 +160,8 @@ func settlement(u sweep.Unfinished) (name string, in any) {
 			return NameDeleteVolume, remove
 		case manifest.KindImage:
 			return NameDeleteImage, remove
+		case manifest.KindPlaybook:
+			return NameDeletePlaybook, remove
 		}
 		return NameDeleteServer, remove
 	}
@@ -167,16 +174,13 @@ func settlement(u sweep.Unfinished) (name string, in any) {
 
 // hosts looks at every living host, side by side. One that does not answer in time is said.
 func (s *sweeping) hosts(ctx workflow.Context) error {
-	left := len(s.alive)
 	looks := make([]sweep.LookOut, len(s.alive))
 	failed := make([]error, len(s.alive))
-	for i, host := range s.alive {
-		workflow.Go(ctx, func(ctx workflow.Context) {
-			looks[i], failed[i] = call[sweep.LookOut](ctx, s.operation, onHost(host, lookTimeout).within(lookTimeout), activities.SweepLookHost, sweep.LookIn{})
-			left--
-		})
-	}
-	if err := workflow.Await(ctx, func() bool { return left == 0 }); err != nil {
+	_ = sideBySide(ctx, len(s.alive), len(s.alive), func(ctx workflow.Context, i int) error {
+		looks[i], failed[i] = call[sweep.LookOut](ctx, s.operation, onHost(s.alive[i], lookTimeout).within(lookTimeout), activities.SweepLookHost, sweep.LookIn{})
+		return nil // that of one host says nothing of the others
+	})
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for i, host := range s.alive {

@@ -193,3 +193,25 @@ func TestWhatEtcdHoldsOfAnOwnerStaysWhileItsGuestCannotBeRemoved(t *testing.T) {
 	require.Contains(t, out.Findings[0].Error, "no luck")
 	require.NotContains(t, w.calls(), activities.SweepClearState)
 }
+
+// TestAServerThatWasBuiltIsNeverTakenBackWhenItsHeldOperationIsLost also where its guest
+// is gone: its disks are of value.
+func TestAServerThatWasBuiltIsNeverTakenBackWhenItsHeldOperationIsLost(t *testing.T) {
+	for _, name := range []string{NameUpdateServer, NameRebuildServer, NameConfigureServer, NamePowerServer} {
+		for _, phase := range []manifest.Phase{manifest.PhaseHeld, manifest.PhaseUpdating} {
+			t.Run(name+" "+string(phase), func(t *testing.T) {
+				w := lostWorld(t, phase, domain.LookOut{})
+				answer(w, activities.StateAdopt, func(in state.AdoptIn) state.AdoptOut {
+					return state.AdoptOut{Found: true, Was: manifest.Operation{Type: name}, Record: manifest.Record{
+						Kind: in.Kind, Spec: []byte(`{}`), Metadata: manifest.RecordMeta{Metadata: manifest.Metadata{Name: in.Name}, UID: in.UID},
+						Status: manifest.Status{Phase: phase, Host: "kvm1"},
+					}}
+				})
+				w.env.ExecuteWorkflow(SettleServer, SettleIn{Kind: manifest.KindServer, Name: "db", UID: "uid-1"})
+				require.NoError(t, w.env.GetWorkflowError())
+				require.Equal(t, []string{activities.StateAdopt, activities.DomainLook, activities.NetworkUnwire, activities.StateFinish}, w.calls())
+				require.Equal(t, manifest.PhaseStopped, w.settledAs(t).Phase)
+			})
+		}
+	}
+}

@@ -1,16 +1,12 @@
 package workflows
 
 import (
-	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
 	"burrow.dev/burrow/activities"
-	"burrow.dev/burrow/activities/domain"
 	"burrow.dev/burrow/activities/place"
-	"burrow.dev/burrow/activities/state"
-	"burrow.dev/burrow/activities/volume"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
@@ -24,9 +20,10 @@ const (
 )
 
 // UpdateServer makes a server that stands as declared, in the smallest steps: what only the
-// record says is written down, disks are plugged in and grow under the running guest, a
-// changed playbook runs again; processors and memory come with the next restart, which
-// in.Restart brings about. What cannot be changed is refused before anything is touched.
+// record says is written down, disks and NICs are plugged in and disks grow under the
+// running guest, NICs are unplugged, a changed playbook runs again; processors come at once
+// where the guest takes them, memory with the next restart, which in.Restart brings about.
+// What cannot be changed is refused before anything is touched.
 // Given up, cancelled or failed, the server is as it was; but a disk that has grown stays
 // as large.
 func UpdateServer(ctx workflow.Context, in UpdateServerIn) (manifest.Record, error) {
@@ -36,16 +33,24 @@ func UpdateServer(ctx workflow.Context, in UpdateServerIn) (manifest.Record, err
 		step{stepRecord, u.record},
 		step{stepCheck, u.only(stepCheck, u.plays, u.check)},
 		step{stepResize, u.only(stepResize, u.resizes, u.resize)},
+		optional{step{stepAddresses, u.addresses}, u.changesNICs},
 		step{stepVolumes, u.only(stepVolumes, u.adds, u.volumes)},
+		optional{step{stepNetworks, u.networks}, u.addsNICs},
+		optional{step{stepProbe, u.probeNICs}, u.addsNICs},
+		optional{step{stepSeed, u.readdress}, u.changesNICs},
 		step{stepShutdown, u.only(stepShutdown, u.restarts, u.shutdown)},
 		step{stepDomain, u.only(stepDomain, u.restarts, u.start)},
 		step{stepWire, u.only(stepWire, u.restarts, u.wire)},
 		step{stepPlug, u.only(stepPlug, u.plugs, u.plug)},
+		optional{step{stepPlugNICs, u.plugNICs}, u.plugsNICs},
+		optional{step{stepFit, u.fit}, u.fits},
 		step{stepGrow, u.only(stepGrow, u.grows, u.grow)},
 		step{stepReady, u.only(stepReady, u.awaits, u.ready)},
 		step{stepPlaybook, u.only(stepPlaybook, u.plays, u.playbook)},
+		optional{step{stepUnplugNICs, u.unplugNICs}, u.unplugsNICs},
 		step{stepFinish, u.finish},
 		step{stepDetach, u.only(stepDetach, u.drops, u.detach)},
+		optional{step{stepReleaseNICs, u.releaseNICs}, u.changesNICs},
 	}
 	op, err := begin(ctx, NameUpdateServer, "server/"+in.Metadata.Name, manifest.PhaseUpdating, body)
 	if err != nil {
@@ -74,6 +79,9 @@ type update struct {
 	restart  bool // the guest is restarted
 	added    []manifest.Disk
 	attached []manifest.Record
+
+	unfit  bool     // the guest has not the processors and memory that are declared
+	unable []string // NICs that the guest did not give back
 }
 
 // only skips a step that this change has no need of.
@@ -116,7 +124,8 @@ func (u *update) record(ctx workflow.Context) error {
 	case !decision.Stands:
 		return errs.NewPermanent(u.server.Ref(), "update", errs.Reason("its record's worker does not say what there is to change"), "use one version of burrow on all workers, then apply again")
 	}
-	u.restart = u.in.Restart && !u.off && (u.change.Machine || u.adds() || u.drops())
+	u.unfit = u.change.Machine // until the guest is asked
+	u.restart = u.in.Restart && !u.off && (u.change.Machine || u.adds() || u.drops() || u.change.NICs())
 	var fields []string
 	for _, e := range u.change.Effects {
 		fields = append(fields, e.Field)
@@ -135,76 +144,9 @@ func (u *update) resize(ctx workflow.Context) error {
 
 func (u *update) reserve(ctx workflow.Context, spec manifest.ServerSpec) error {
 	_, err := call[activities.Nothing](ctx, u.operation, onControl(quickTimeout), activities.PlaceResize, place.ResizeIn{
-		Owner: u.server.Ref(), UID: u.server.UID, CPU: spec.CPU, Memory: spec.Memory, DiskGiB: map[string]int{"": diskNeed(spec)},
+		Owner: u.server.Ref(), UID: u.server.UID, CPU: spec.CPU, Memory: spec.Memory, DiskGiB: map[string]int{"": diskNeed(spec) + overgrown(spec, u.was.Status.Disks)},
 	})
 	return err
-}
-
-// volumes makes the new disks of the server's own, and takes the volumes that it gets.
-func (u *update) volumes(ctx workflow.Context) error {
-	u.add(stepVolumes, u.unmake)
-	want := manifest.ServerSpec{Storage: u.change.AddDisks}
-	if names := attachedNames(want); len(names) > 0 {
-		out, err := call[state.VolumesOut](ctx, u.operation, onControl(quickTimeout), activities.StateAttachVolumes,
-			state.VolumesIn{Server: u.server, Names: names})
-		if err != nil {
-			return err
-		}
-		u.attached = out.Records
-	}
-	if on, err := hostOf(u.attached); err != nil {
-		return err
-	} else if on != "" && on != u.host {
-		return elsewhere(u.server, u.host, on)
-	}
-	in := volume.AddIn{Server: u.server, Storage: u.change.AddDisks, Attached: u.attached}
-	for _, d := range u.was.Status.Disks {
-		in.Taken = append(in.Taken, d.Target)
-	}
-	u.detail(ctx, stepVolumes, "%d data", len(in.Storage))
-	out, err := call[volume.AddOut](ctx, u.operation, onHost(u.host, volumeTimeout), activities.VolumeAdd, in)
-	if err != nil {
-		return err
-	}
-	u.added = out.Disks
-	return nil
-}
-
-// unmake deletes the disks that were made, and gives the volumes back.
-func (u *update) unmake(ctx workflow.Context) error {
-	want := manifest.ServerSpec{Storage: u.change.AddDisks}
-	var names []string
-	for _, s := range ownedStorage(want) {
-		names = append(names, s.Name)
-	}
-	if len(names) > 0 {
-		if _, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.VolumeDrop,
-			volume.DropIn{Server: u.server, Names: names}); err != nil {
-			return err
-		}
-	}
-	return u.giveBack(ctx, attachedNames(want))
-}
-
-// giveBack makes Volumes free for other servers.
-func (u *update) giveBack(ctx workflow.Context, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	_, err := call[state.VolumesOut](ctx, u.operation, onControl(quickTimeout), activities.StateDetachVolumes,
-		state.VolumesIn{Server: u.server, Names: names})
-	return err
-}
-
-// disksNow are the server's disks as they become.
-func (u *update) disksNow() []manifest.Disk {
-	var disks []manifest.Disk
-	for _, d := range u.was.Status.Disks {
-		if d.Owned || !slices.Contains(u.change.DropDisks, d.Name) {
-			disks = append(disks, d)
-		}
-	}
-	return append(disks, u.added...)
 }
 
 func (u *update) shutdown(ctx workflow.Context) error {
@@ -215,10 +157,11 @@ func (u *update) shutdown(ctx workflow.Context) error {
 
 // back runs the server again as it was.
 func (u *update) back(ctx workflow.Context) error {
+	ctx = putBack(ctx)
 	if err := u.powerOff(ctx, 0); err != nil {
 		return err
 	}
-	return u.powerOn(ctx, u.was, u.old)
+	return u.runAsBefore(ctx, u.old)
 }
 
 func (u *update) start(ctx workflow.Context) error {
@@ -232,34 +175,7 @@ func (u *update) start(ctx workflow.Context) error {
 
 func (u *update) wire(ctx workflow.Context) error {
 	u.detail(ctx, stepWire, "%s", strings.Join(wiring(u.server.Name, u.ports), ", "))
-	return u.connect(ctx, u.ports)
-}
-
-// plug plugs the new disks into the running guest.
-func (u *update) plug(ctx workflow.Context) error {
-	in := domain.PlugIn{Server: u.server, Disks: u.added}
-	u.add(stepPlug, func(ctx workflow.Context) error {
-		_, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.DomainUnplug, in)
-		return err
-	})
-	_, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.DomainPlug, in)
-	return err
-}
-
-// grow makes disks larger. That is not undone: a file system may have grown into it.
-func (u *update) grow(ctx workflow.Context) error {
-	for _, g := range u.change.Grow {
-		i := slices.IndexFunc(u.was.Status.Disks, func(d manifest.Disk) bool { return d.Name == g.Disk && d.Owned })
-		if i < 0 {
-			continue // ChangeServer names disks of the server's own
-		}
-		u.detail(ctx, stepGrow, "%s to %d GiB", g.Disk, g.GiB)
-		if _, err := call[activities.Nothing](ctx, u.operation, u.at(), activities.DomainGrow,
-			domain.GrowIn{Server: u.server, Disk: u.was.Status.Disks[i], GiB: g.GiB}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return u.connect(ctx, u.startIn())
 }
 
 // ready waits for a guest that was restarted as for a new one, and for one that ran on
@@ -268,7 +184,8 @@ func (u *update) ready(ctx workflow.Context) error {
 	if u.restart {
 		return u.standing.ready(ctx)
 	}
-	return u.waitReady(ctx, manifest.ReadinessSSH, reachTimeout)
+	// Over a NIC that it knows already.
+	return u.waitReady(ctx, u.stayingPorts(), manifest.ReadinessSSH, reachTimeout)
 }
 
 func (u *update) finish(ctx workflow.Context) error {
@@ -286,29 +203,6 @@ func (u *update) finish(ctx workflow.Context) error {
 	if u.run != nil {
 		status.Playbook = u.run
 	}
-	status.Conditions = u.conditions(ctx)
+	status.Conditions = finished(u.conditions(ctx))
 	return u.commit(ctx, status)
-}
-
-// conditions say whether the guest still is what it was before.
-func (u *update) conditions(ctx workflow.Context) []manifest.Condition {
-	kept := u.was.Status.Conditions
-	switch {
-	case u.restart || u.off:
-		return without(kept, manifest.ConditionRestart)
-	case u.change.Machine:
-		return append(without(kept, manifest.ConditionRestart), manifest.Condition{
-			Type: manifest.ConditionRestart, Status: true, Reason: "Updated", Since: workflow.Now(ctx),
-			Message: "the guest has the processors and memory that are declared after `burrow restart " + u.server.Name + "`",
-		})
-	}
-	return kept
-}
-
-// detach makes the volumes free that the server no longer has. It stands: no cancel stops it.
-func (u *update) detach(ctx workflow.Context) error {
-	free, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	u.detail(free, stepDetach, "%s", strings.Join(u.change.DropDisks, ", "))
-	return u.giveBack(free, u.change.DropDisks)
 }

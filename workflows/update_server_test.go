@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,11 @@ func (w *world) updatable(t *testing.T) {
 	nothing[volume.DropIn](w, activities.VolumeDrop)
 	nothing[domain.PlugIn](w, activities.DomainPlug)
 	nothing[domain.PlugIn](w, activities.DomainUnplug)
-	nothing[domain.GrowIn](w, activities.DomainGrow)
+	answer(w, activities.DomainGrow, func(in domain.GrowIn) domain.GrowOut { return domain.GrowOut{GiB: in.GiB} })
+	answer(w, activities.DomainFit, func(in domain.FitIn) domain.FitOut {
+		return domain.FitOut{Running: true, CPU: 2, Memory: 1024}
+	})
+	w.pluggable(t)
 }
 
 func updateWorld(t *testing.T) *world {
@@ -77,7 +82,7 @@ func TestProcessorsWaitForARestartAndTheRecordSaysSo(t *testing.T) {
 	w := updateWorld(t)
 	w.env.ExecuteWorkflow(UpdateServer, changed(false, func(in *UpdateServerIn) { in.Spec.CPU = 4 }))
 	require.NoError(t, w.env.GetWorkflowError())
-	require.Equal(t, []string{activities.StateBegin, activities.PlaceResize, activities.StateFinish}, w.calls())
+	require.Equal(t, []string{activities.StateBegin, activities.PlaceResize, activities.DomainFit, activities.StateFinish}, w.calls())
 	require.Equal(t, 4, w.last[activities.PlaceResize].(place.ResizeIn).CPU)
 	require.Equal(t, manifest.ConditionRestart, w.finished(t).Status.Conditions[0].Type)
 
@@ -169,16 +174,21 @@ func TestAnUpdateThatFailsTakesBackWhatItMade(t *testing.T) {
 				w.fail = failing(step, errs.Permanent, 1)
 				w.env.ExecuteWorkflow(UpdateServer, changed(restarts, everything))
 				require.ErrorContains(t, w.env.GetWorkflowError(), step+": no luck")
-				w.requireUnchanged(t)
+				w.requireUnchanged(t, w.settledSayingWhy(t), step == activities.AnsibleRun || step == activities.StateFinish)
 			})
 		}
 	}
 }
 
-// requireUnchanged checks that the server is what it was.
-func (w *world) requireUnchanged(t *testing.T) {
+// requireUnchanged checks that the server is what it was, but for a disk that has grown.
+func (w *world) requireUnchanged(t *testing.T, settled manifest.Status, grown bool) {
 	t.Helper()
-	require.Equal(t, w.stands.Status, w.settledAs(t))
+	want := w.stands.Status
+	if grown {
+		want.Disks = slices.Clone(want.Disks)
+		want.Disks[0].SizeGiB = 20
+	}
+	require.Equal(t, want, settled)
 	require.Empty(t, w.finished(t).Spec, "what is declared stays")
 	require.Equal(t, 2, w.last[activities.PlaceResize].(place.ResizeIn).CPU)
 	if w.seen[activities.StateAttachVolumes] > 0 {
@@ -194,13 +204,31 @@ func (w *world) requireUnchanged(t *testing.T) {
 	require.NotContains(t, w.calls(), activities.VolumeRemove)
 }
 
+func TestADiskThatGrewAndSaidNothingIsRecordedAndReservedAsLargeAsItIs(t *testing.T) {
+	w := updateWorld(t)
+	grown := 0
+	answer(w, activities.DomainGrow, func(in domain.GrowIn) domain.GrowOut {
+		return domain.GrowOut{GiB: max(grown, in.GiB)}
+	})
+	w.fail = func(name string, nth int) error {
+		if name == activities.DomainGrow && nth == 1 {
+			grown = 20
+		}
+		return failing(activities.DomainGrow, errs.Permanent, 1)(name, nth)
+	}
+	w.env.ExecuteWorkflow(UpdateServer, changed(false, everything))
+	require.ErrorContains(t, w.env.GetWorkflowError(), "domain.Grow: no luck")
+	w.requireUnchanged(t, w.settledSayingWhy(t), true)
+	require.Equal(t, map[string]int{"": 20}, w.last[activities.PlaceResize].(place.ResizeIn).DiskGiB)
+}
+
 func TestACancelInTheMiddleOfAnUpdateReturnsToTheOldSpec(t *testing.T) {
 	w := updateWorld(t)
 	w.fail = failing(activities.AnsibleRun, errs.Operator, 1)
 	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Hour)
 	w.env.ExecuteWorkflow(UpdateServer, changed(true, everything))
 	require.Error(t, w.env.GetWorkflowError())
-	w.requireUnchanged(t)
+	w.requireUnchanged(t, w.settledAs(t), true)
 }
 
 func updateScenarios(t *testing.T) []scenario {
@@ -212,7 +240,19 @@ func updateScenarios(t *testing.T) []scenario {
 		}
 	}
 	broken := failing(activities.AnsibleRun, errs.Operator, 1)
+	nics := func(name string, restarts bool, status enumspb.WorkflowExecutionStatus, fail func(string, int) error) scenario {
+		sc := one("nics-"+name, restarts, status, fail, nil)
+		sc.input = changed(restarts, swapAndGrow)
+		sc.world = func(w *world) {
+			w.updatable(t)
+			w.haveTwoNICs(t)
+		}
+		return sc
+	}
 	return []scenario{
+		nics("success", false, completed, nil),
+		nics("restart", true, completed, nil),
+		nics("permanent", false, failed, failing(activities.DomainUnplugNICs, errs.Permanent, 1)),
 		one("success", false, completed, nil, nil),
 		one("restart", true, completed, nil, nil),
 		one("permanent", true, failed, failing(activities.DomainGrow, errs.Permanent, 1), nil),

@@ -62,7 +62,9 @@ func newWorld(t *testing.T) *world {
 	answer(w, activities.StateBegin, func(in state.BeginIn) state.BeginOut {
 		if w.stands != nil {
 			rec := *w.stands
-			rec.Status.Phase, rec.Status.Operation = in.Phase, &in.Operation
+			op := in.Operation
+			op.Was = rec.Status.Phase
+			rec.Status.Phase, rec.Status.Operation = in.Phase, &op
 			out := state.BeginOut{Found: true, Record: rec}
 			if in.Declared != nil {
 				var err error
@@ -104,8 +106,8 @@ func newWorld(t *testing.T) *world {
 	nothing[seed.RemoveIn](w, activities.SeedRemove)
 	answer(w, activities.DomainStart, func(domain.StartIn) domain.StartOut { return domain.StartOut{State: "paused"} })
 	nothing[domain.RemoveIn](w, activities.DomainRemove)
-	nothing[network.WireIn](w, activities.NetworkWire)
-	nothing[domain.ResumeIn](w, activities.DomainResume)
+	answer(w, activities.NetworkWire, func(network.WireIn) network.WireOut { return network.WireOut{} })
+	answer(w, activities.DomainResume, func(domain.ResumeIn) domain.ResumeOut { return domain.ResumeOut{} })
 	nothing[network.UnwireIn](w, activities.NetworkUnwire)
 	answer(w, activities.GuestWaitReady, func(guest.WaitReadyIn) guest.WaitReadyOut {
 		return guest.WaitReadyOut{Address: "172.16.90.2"}

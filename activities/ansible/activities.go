@@ -13,8 +13,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/crypto/ssh"
 
+	guests "burrow.dev/burrow/activities/guest"
 	"burrow.dev/burrow/internal/ansiblex"
 	"burrow.dev/burrow/internal/config"
+	"burrow.dev/burrow/internal/keylock"
 )
 
 const (
@@ -47,11 +49,19 @@ type Keys interface {
 	Management(ctx context.Context, serverUID string) (ssh.Signer, error)
 }
 
+// Guests logs in to servers. *guest.Activities are some.
+type Guests interface {
+	Shell(ctx context.Context, in guests.ShellIn) (*guests.Shell, error)
+}
+
 // Options are what the activities work with.
 type Options struct {
 	// RunsDir holds a folder for each run; every folder above it must be passable for
 	// others. config.Worker.RunsDir.
 	RunsDir string
+	// GalaxyDir keeps the roles and collections that requirements files name; the same holds
+	// for it. config.Worker.GalaxyDir.
+	GalaxyDir string
 	// User runs the playbooks; default config.AnsibleUser. It must exist when a run starts.
 	User string
 	// Burrow is the program that ssh starts as "<Burrow> dial --socket PATH SERVER";
@@ -61,13 +71,21 @@ type Options struct {
 	// Dialer and Keys are needed by Run only.
 	Dialer Dialer
 	Keys   Keys
-	Log    *slog.Logger // default slog.Default
+	// Guests logs in to servers whose playbooks run inside them.
+	Guests Guests
+	// Secrets gives what manifests name as secret:NAME.
+	Secrets Secrets
+	Log     *slog.Logger // default slog.Default
 }
 
 // Activities check and run playbooks. Safe for concurrent use.
 type Activities struct {
 	o    Options
 	beat func(context.Context, Progress)
+	// askEvery is the pause between questions to a guest.
+	askEvery time.Duration
+	// installing is locked by what is installed.
+	installing keylock.Locks
 
 	mu     sync.Mutex
 	active map[string]*activeRun // by run id
@@ -75,15 +93,15 @@ type Activities struct {
 
 // activeRun is a run of this process.
 type activeRun struct {
-	uids   []string
+	record ansiblex.Record
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
 
-// New makes the activities. RunsDir and Blobs are required.
+// New makes the activities. RunsDir, GalaxyDir and Blobs are required.
 func New(o Options) (*Activities, error) {
-	if o.RunsDir == "" || o.Blobs == nil {
-		return nil, errors.New("ansible activities: runs folder and blob store are required")
+	if o.RunsDir == "" || o.GalaxyDir == "" || o.Blobs == nil {
+		return nil, errors.New("ansible activities: runs folder, galaxy folder and blob store are required")
 	}
 	if o.User == "" {
 		o.User = config.AnsibleUser
@@ -98,7 +116,7 @@ func New(o Options) (*Activities, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &Activities{o: o, beat: beat, active: map[string]*activeRun{}}, nil
+	return &Activities{o: o, beat: beat, askEvery: askEvery, active: map[string]*activeRun{}}, nil
 }
 
 // beat sends a heartbeat to Temporal; outside an activity there is nobody to send it to.

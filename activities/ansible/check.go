@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"burrow.dev/burrow/activities"
@@ -11,17 +12,23 @@ import (
 	"burrow.dev/burrow/internal/errs"
 )
 
+// What the heartbeat of a check says it does.
+const (
+	taskPrepare = "prepare"
+	taskInstall = "install requirements"
+	taskCheck   = "syntax check"
+)
+
 // Check parses the bundle's playbooks with all that they include, as the unprivileged
 // user, against the user's inventory and the server's name. What Ansible refuses is
-// Permanent, with its message; nothing is reached or changed.
+// Permanent, with its message; no server is reached or changed. What a requirements file names
+// is installed first.
 func (a *Activities) Check(ctx context.Context, in CheckIn) (activities.Nothing, error) {
 	none := activities.Nothing{}
 	user, err := a.account()
 	if err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
 	now := time.Now()
 	rec := ansiblex.Record{ID: ansiblex.NewRunID(now), Owner: in.Owner, CreatedAt: now}
 	run, release := a.register(ctx, rec)
@@ -39,10 +46,18 @@ func (a *Activities) Check(ctx context.Context, in CheckIn) (activities.Nothing,
 		return none, errs.NewTransient(in.Owner, "check playbook", err)
 	}
 	defer log.Close()
-	stop := a.heartbeat(run, func() Progress { return Progress{RunID: rec.ID, Task: "syntax check"} })
+	var task atomic.Value
+	task.Store(taskPrepare)
+	stop := a.heartbeat(run, func() Progress { return Progress{RunID: rec.ID, Task: task.Load().(string)} })
 	defer stop()
-	play := playOf(in.Ansible)
-	play.SyntaxCheck = true
+	// All that the run will need is looked for now; what is encrypted must be read to be parsed.
+	secret, err := a.secrets(run, in.Owner, in.Ansible, errs.Permanent, "try again")
+	if err != nil {
+		return none, err
+	}
+	log.Hide(secret.redactor())
+	play := ansiblex.PlayOf(in.Ansible)
+	play.Bundle, play.SyntaxCheck, play.VaultPassword = in.Bundle, true, secret.of(in.Ansible.VaultPassword)
 	if name, ok := strings.CutPrefix(in.Owner, "server/"); ok {
 		play.Hosts = []ansiblex.Host{{Name: name}}
 	}
@@ -50,6 +65,13 @@ func (a *Activities) Check(ctx context.Context, in CheckIn) (activities.Nothing,
 	if err != nil {
 		return none, about(in.Owner, err)
 	}
+	task.Store(taskInstall)
+	if err := a.require(run, in.Owner, user, prepared, log, errs.Permanent, "mend "+play.Requirements+" and apply again"); err != nil {
+		return none, err
+	}
+	task.Store(taskCheck)
+	run, cancel := context.WithTimeout(run, checkTimeout)
+	defer cancel()
 	out, err := prepared.Run(run, nil, ansiblex.Sinks{Log: log})
 	if err != nil {
 		return none, checkStopped(ctx, in.Owner, err)

@@ -14,7 +14,7 @@ import (
 
 // checkSite needs no guest: a check reaches nothing.
 func checkSite(t *testing.T) *site {
-	s := &site{t: t, blobs: blobs{t.TempDir()}, dir: runsDir(t)}
+	s := &site{t: t, blobs: blobs{t.TempDir()}, dir: runsDir(t), set: secretsSet{}}
 	s.a = s.activities()
 	s.before = goleak.IgnoreCurrent()
 	return s
@@ -101,7 +101,7 @@ func TestAHostileBundleIsRefused(t *testing.T) {
 }
 
 func TestAMissingAccountIsForTheOperator(t *testing.T) {
-	a, err := New(Options{RunsDir: runsDir(t), User: "nosuchuser", Blobs: blobs{}})
+	a, err := New(Options{RunsDir: runsDir(t), GalaxyDir: t.TempDir(), User: "nosuchuser", Blobs: blobs{}})
 	require.NoError(t, err)
 	_, err = a.Check(t.Context(), CheckIn{Owner: "server/db"})
 	require.Equal(t, errs.Operator, errs.ClassOf(err))

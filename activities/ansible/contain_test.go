@@ -88,7 +88,7 @@ func workerMain(arg string) int {
 	if json.Unmarshal([]byte(arg), &w) != nil {
 		return 1
 	}
-	a, err := New(Options{RunsDir: w.Site, User: runner, Blobs: blobs{w.In.Owner}, Dialer: networks{}, Keys: anyKey{}})
+	a, err := New(Options{RunsDir: w.Site, GalaxyDir: w.Site + "-galaxy", User: runner, Blobs: blobs{w.In.Owner}, Dialer: networks{}, Keys: anyKey{}})
 	if err != nil {
 		return 1
 	}
@@ -201,7 +201,7 @@ func TestALaterRunTakesOverFromAnEarlierOne(t *testing.T) {
 	<-started
 	_, err := s.a.Run(t.Context(), s.in(play("    - ansible.builtin.ping:\n")))
 	require.NoError(t, err)
-	require.ErrorContains(t, g.Wait(), "a newer run for the same server has taken over")
+	require.ErrorContains(t, g.Wait(), "a newer run has taken over")
 	require.Empty(t, sleepers(t, "983"))
 	s.nothingLeft()
 }

@@ -30,14 +30,21 @@ type RunIn struct {
 	Bundle  string           `json:"bundle"` // digest in the blob store
 	Ansible manifest.Ansible `json:"ansible"`
 	Hosts   []Host           `json:"hosts"`
+	// Whole: plays may name every host of the inventory, not only Hosts (a Playbook's run).
+	Whole bool `json:"whole,omitempty"`
+	// InGuest names a run inside the one host, which is begun unless it was: "first-boot" is
+	// that of the server's seed. "": it runs from outside.
+	InGuest string `json:"inGuest,omitempty"`
 }
 
 // RunOut is a run that ended well. A failed task after its retries → Operator with task and
-// message; unreachable → transient.
+// message; unreachable → transient; either has a RunOut as the failure's details.
 type RunOut struct {
 	RunID  string                    `json:"runId"`
 	LogKey string                    `json:"logKey"`
 	Recap  map[string]manifest.Recap `json:"recap"`
+	// Requirements is the digest of the requirements file; empty: there is none.
+	Requirements string `json:"requirements,omitempty"`
 }
 
 // Progress is the heartbeat detail of a run.
@@ -49,7 +56,9 @@ type Progress struct {
 	Recap map[string]manifest.Recap `json:"recap,omitempty"`
 }
 
-// ReapIn proves that no run of a server is alive (before a rerun, on delete and cancel).
+// ReapIn proves that no run is alive (before a rerun, on delete and cancel): none that may
+// reach the server, or with Owner none of that owner.
 type ReapIn struct {
-	Server activities.Server `json:"server"`
+	Server activities.Server `json:"server,omitzero"`
+	Owner  string            `json:"owner,omitempty"` // "playbook/k3s"
 }

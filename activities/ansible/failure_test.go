@@ -25,8 +25,14 @@ func TestAFailedTaskIsRetriedAndThenForAPerson(t *testing.T) {
 	_, err := s.a.Run(t.Context(), in)
 	require.Equal(t, errs.Operator, errs.ClassOf(err))
 	require.ErrorContains(t, err, `server/db: run playbook: task "Install it" on db: no such package (after 1 retries)`)
-	require.ErrorContains(t, err, "burrow retry server/db, with -f FILE")
+	require.ErrorContains(t, err, "burrow retry server/db, with -f and the playbook")
 	require.NotContains(t, err.Error(), "\x1b")
+	var ended *endedError
+	require.ErrorAs(t, err, &ended)
+	runs, lerr := s.a.Logs().Runs(t.Context(), manifest.Record{Metadata: manifest.RecordMeta{UID: "uid-db-0001"}})
+	require.NoError(t, lerr)
+	require.Equal(t, runs, []string{ended.out.RunID})
+	require.Equal(t, manifest.Recap{Failed: 1}, ended.out.Recap["db"])
 	log := s.log()
 	require.Equal(t, 2, strings.Count(log, "PLAY RECAP"))
 	require.Contains(t, log, "burrow: retry 1 of 1, for db")
@@ -81,6 +87,12 @@ func TestAnUnreachableServerIsTriedAgainLater(t *testing.T) {
 	require.ErrorContains(t, err, "server/db: run playbook: unreachable: task")
 	require.Contains(t, s.log(), "burrow: cannot reach db: no route to host")
 	require.Equal(t, 1, strings.Count(s.log(), "PLAY RECAP"), "not a matter for the playbook's retries")
+
+	s.nets["elsewhere"] = s.guest // it is back
+	out, err := s.a.Run(t.Context(), in)
+	require.NoError(t, err, "the next attempt goes on by itself")
+	require.Equal(t, manifest.Recap{OK: 1}, out.Recap["db"])
+	s.nothingLeft()
 }
 
 func TestAnotherHostKeyIsNotSpokenTo(t *testing.T) {
@@ -99,7 +111,8 @@ func TestARunThatDidNothingIsNoSuccess(t *testing.T) {
 		args  []string
 		says  string
 	}{
-		"no play matches":        {map[string]string{"site.yaml": "- name: Web\n  hosts: web\n  tasks: [{ansible.builtin.ping: }]\n"}, nil, "it matched no host (plays: Web); the run is for db"},
+		"no play matches":        {map[string]string{"site.yaml": "- name: Web\n  hosts: web\n  tasks: [{ansible.builtin.ping: }]\n"}, nil, "it matched no host; inventory has db, in groups all, burrow, image_debian12, label_role_db, network_db_net, ungrouped (plays: Web; the run is for db)"},
+		"what there is is named": {map[string]string{"site.yaml": "- name: Web\n  hosts: wbe\n  tasks: [{ansible.builtin.ping: }]\n", "hosts.yaml": "web: {hosts: {\"w[01:20]\": }}\n"}, nil, "inventory has db, w01, w02, w03, w04, w05, w06, w07, w08, w09, w10, w11, …, in groups all, burrow"},
 		"tasks are only listed":  {play("    - ansible.builtin.ping:\n"), []string{"--list-tasks"}, "it ran nothing on db"},
 		"a missing role":         {map[string]string{"site.yaml": "- hosts: all\n  roles: [nosuch]\n"}, nil, "the role 'nosuch' was not found"},
 		"not YAML":               {map[string]string{"site.yaml": "- hosts: [all\n"}, nil, "Ansible refuses it"},
@@ -160,7 +173,7 @@ func TestConnectionVariablesAreNotForExtraVars(t *testing.T) {
 	in := s.in(play("    - ansible.builtin.ping:\n"))
 	in.Ansible.ExtraVars = map[string]any{"ansible_host": "192.0.2.1"}
 	_, err := s.a.Run(t.Context(), in)
-	require.ErrorContains(t, err, "spec.ansible.extraVars.ansible_host")
+	require.ErrorContains(t, err, "spec.ansible.extraVars: use: ansible_host says how a server is reached")
 	_, err = s.a.Check(t.Context(), CheckIn{Owner: in.Owner, Bundle: in.Bundle, Ansible: in.Ansible})
 	require.Equal(t, errs.Permanent, errs.ClassOf(err))
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -137,6 +138,7 @@ type site struct {
 	blobs blobs
 	nets  networks
 	keys  keyring
+	set   secretsSet
 	dir   string // runs
 	// before are the goroutines that are none of the activities'.
 	before goleak.Option
@@ -145,6 +147,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, guest: startGuest(t), blobs: blobs{t.TempDir()}, dir: runsDir(t)}
+	s.set = secretsSet{}
 	s.nets, s.keys = networks{"db-net": s.guest}, keyring{"uid-db-0001": s.guest.management}
 	s.a = s.activities()
 	s.before = goleak.IgnoreCurrent()
@@ -156,12 +159,12 @@ func runsDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("/tmp", "bw")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+"-galaxy")) })
 	return dir
 }
 
 func (s *site) activities() *Activities {
-	a, err := New(Options{RunsDir: s.dir, User: runner, Blobs: s.blobs, Dialer: s.nets, Keys: s.keys})
+	a, err := New(Options{RunsDir: s.dir, GalaxyDir: s.dir + "-galaxy", User: runner, Blobs: s.blobs, Dialer: s.nets, Keys: s.keys, Secrets: s.set})
 	require.NoError(s.t, err)
 	return a
 }

@@ -74,14 +74,45 @@ func (l Logs) Open(ctx context.Context, server manifest.Record, run string, foll
 		}
 	}
 	if run == "" {
-		if run, err = l.latest(ctx, uid); err != nil {
+		runs, err := l.Runs(ctx, server)
+		if err != nil {
 			return nil, err
 		}
+		if len(runs) == 0 {
+			return nil, fmt.Errorf("no playbook has run: %w", errs.ErrNotFound)
+		}
+		run = runs[0]
 	}
 	if run != path.Base(run) || run == "" {
 		return nil, fmt.Errorf("run %q: %w", run, errs.ErrNotFound)
 	}
 	return l.a.o.Blobs.Get(ctx, blob.LogKey(uid, run))
+}
+
+// Runs gives the ids of the server's runs that have a log here or in the store, latest
+// first: names sort by time.
+func (l Logs) Runs(ctx context.Context, server manifest.Record) ([]string, error) {
+	uid := server.Metadata.UID
+	keys, err := l.a.o.Blobs.List(ctx, blob.LogFolder(uid))
+	if err != nil {
+		return nil, err
+	}
+	var runs []string
+	for _, key := range keys {
+		runs = append(runs, strings.TrimSuffix(path.Base(key), ".log"))
+	}
+	records, err := ansiblex.Records(l.a.o.RunsDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		if rec.Of(uid) {
+			runs = append(runs, rec.ID)
+		}
+	}
+	slices.Sort(runs)
+	slices.Reverse(runs)
+	return slices.Compact(runs), nil // one that ends meanwhile is in both
 }
 
 // live finds the latest run of the server that is going on here.
@@ -96,18 +127,6 @@ func (l Logs) live(uid, run string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// latest finds the last stored run: names sort by time.
-func (l Logs) latest(ctx context.Context, uid string) (string, error) {
-	keys, err := l.a.o.Blobs.List(ctx, "logs/"+uid+"/")
-	if err != nil {
-		return "", err
-	}
-	if len(keys) == 0 {
-		return "", fmt.Errorf("no playbook has run: %w", errs.ErrNotFound)
-	}
-	return strings.TrimSuffix(path.Base(slices.Max(keys)), ".log"), nil
 }
 
 // follower reads a log that grows until its run's folder is gone.

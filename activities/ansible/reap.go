@@ -5,19 +5,23 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/ansiblex"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/galaxy"
 )
 
-// Reap ends every run that may reach the server, whoever started it, and proves that
-// nothing of it is alive. Its log is stored. No run is success.
+// Reap ends every run that may reach the server, whoever started it, or every run of an
+// owner, and proves that nothing of it is alive. Its log is stored. No run is success.
 func (a *Activities) Reap(ctx context.Context, in ReapIn) (activities.Nothing, error) {
-	if err := a.reap(ctx, in.Server.UID, ""); err != nil {
-		return activities.Nothing{}, errs.NewTransient(in.Server.Ref(), "end playbook runs", err)
+	object, meant := in.Server.Ref(), func(rec ansiblex.Record) bool { return rec.Of(in.Server.UID) }
+	if in.Owner != "" {
+		object, meant = in.Owner, func(rec ansiblex.Record) bool { return rec.Owner == in.Owner }
+	}
+	if err := a.reap(ctx, meant); err != nil {
+		return activities.Nothing{}, errs.NewTransient(object, "end playbook runs", err)
 	}
 	return activities.Nothing{}, nil
 }
@@ -34,7 +38,7 @@ func (a *Activities) ReapAll(ctx context.Context) error {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	records, listErr := ansiblex.Records(a.o.RunsDir)
-	err = errors.Join(err, listErr)
+	err = errors.Join(err, listErr, galaxy.Cache{Dir: a.o.GalaxyDir}.Clean())
 	for _, rec := range records {
 		a.mu.Lock()
 		_, ours := a.active[rec.ID]
@@ -46,9 +50,9 @@ func (a *Activities) ReapAll(ctx context.Context) error {
 	return err
 }
 
-// reap ends the runs of a server but the one named except.
-func (a *Activities) reap(ctx context.Context, uid, except string) error {
-	if err := a.endActive(ctx, uid, except); err != nil {
+// reap ends the runs that are meant.
+func (a *Activities) reap(ctx context.Context, meant func(ansiblex.Record) bool) error {
+	if err := a.endActive(ctx, meant); err != nil {
 		return err
 	}
 	records, err := ansiblex.Records(a.o.RunsDir)
@@ -56,7 +60,7 @@ func (a *Activities) reap(ctx context.Context, uid, except string) error {
 		return err
 	}
 	for _, rec := range records {
-		if rec.Of(uid) && rec.ID != except {
+		if meant(rec) {
 			if err := a.end(ctx, rec); err != nil {
 				return err
 			}
@@ -65,13 +69,13 @@ func (a *Activities) reap(ctx context.Context, uid, except string) error {
 	return nil
 }
 
-// endActive cancels this process's runs of a server and waits for them: an activity whose
-// worker lost touch with Temporal may still be at it.
-func (a *Activities) endActive(ctx context.Context, uid, except string) error {
+// endActive cancels this process's runs that are meant, and waits for them: an activity
+// whose worker lost touch with Temporal may still be at it.
+func (a *Activities) endActive(ctx context.Context, meant func(ansiblex.Record) bool) error {
 	var others []*activeRun
 	a.mu.Lock()
-	for id, r := range a.active {
-		if id != except && slices.Contains(r.uids, uid) {
+	for _, r := range a.active {
+		if meant(r.record) {
 			others = append(others, r)
 		}
 	}
@@ -98,7 +102,11 @@ func (a *Activities) end(ctx context.Context, rec ansiblex.Record) error {
 		if err != nil {
 			return err
 		}
-		log.Printf("the run was cut off (its worker ended); nothing of it is alive")
+		said := "the run was cut off (its worker ended); nothing of it is alive"
+		if rec.InGuest {
+			said = "the run was followed no further (its worker ended); in the guest it goes on, and a later log has all of it"
+		}
+		log.Printf("%s", said)
 		if err := a.store(ctx, folder, log, rec); err != nil {
 			return err
 		}
@@ -111,7 +119,7 @@ func (a *Activities) end(ctx context.Context, rec ansiblex.Record) error {
 // runs for one server the later one finds the earlier one.
 func (a *Activities) register(ctx context.Context, rec ansiblex.Record) (run context.Context, release func()) {
 	run, cancel := context.WithCancelCause(ctx)
-	r := &activeRun{uids: rec.ServerUIDs, cancel: cancel, done: make(chan struct{})}
+	r := &activeRun{record: rec, cancel: cancel, done: make(chan struct{})}
 	a.mu.Lock()
 	a.active[rec.ID] = r
 	a.mu.Unlock()

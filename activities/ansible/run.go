@@ -18,14 +18,18 @@ import (
 
 var (
 	errTimeout    = errors.New("the run's time is over")
-	errSuperseded = errors.New("a newer run for the same server has taken over")
+	errSuperseded = errors.New("a newer run has taken over")
 )
 
 // Run runs the playbooks against in.Hosts and returns when nothing of the run is alive
 // and its log is stored. What an earlier attempt left behind is ended first. See RunOut
 // for the errors; a cancelled run returns ctx's.
 func (a *Activities) Run(ctx context.Context, in RunIn) (RunOut, error) {
-	user, err := a.account()
+	account := a.account
+	if in.InGuest != "" { // it needs no program here
+		account = func() (ansiblex.User, error) { return ansiblex.LookupUser(a.o.User) }
+	}
+	user, err := account()
 	if err != nil {
 		return RunOut{}, err
 	}
@@ -34,20 +38,28 @@ func (a *Activities) Run(ctx context.Context, in RunIn) (RunOut, error) {
 		return RunOut{}, err
 	}
 	now := time.Now()
-	rec := ansiblex.Record{ID: ansiblex.NewRunID(now), Owner: in.Owner, CreatedAt: now, ServerUIDs: uidsOf(in.Hosts)}
+	rec := ansiblex.Record{ID: ansiblex.NewRunID(now), Owner: in.Owner, CreatedAt: now, ServerUIDs: uidsOf(in.Hosts), InGuest: in.InGuest != ""}
 	run, release := a.register(ctx, rec)
 	defer release()
 	run, cancel := context.WithTimeoutCause(run, timeout, errTimeout)
 	defer cancel()
-	for _, uid := range rec.ServerUIDs {
-		if err := a.reap(run, uid, rec.ID); err != nil {
-			return RunOut{}, errs.NewTransient(in.Owner, "end earlier playbook run", err)
-		}
+	// Of this owner's only: a server's own playbook and one over several servers are two
+	// people's work, and may go side by side.
+	earlier := func(other ansiblex.Record) bool { return other.Owner == in.Owner && other.ID != rec.ID }
+	if err := a.reap(run, earlier); err != nil {
+		return RunOut{}, errs.NewTransient(in.Owner, "end earlier playbook run", err)
 	}
 	r := &running{a: a, in: in, user: user, rec: rec, recap: map[string]manifest.Recap{}}
-	out, err := r.do(run)
+	do := r.do
+	if in.InGuest != "" {
+		do = r.doInGuest
+	}
+	out, err := do(run)
 	if err != nil && run.Err() != nil {
-		return RunOut{}, stopped(ctx, run, in.Owner, timeout)
+		err = stopped(ctx, run, in.Owner, timeout)
+	}
+	if err != nil && r.stored {
+		err = &endedError{err, r.out()}
 	}
 	return out, err
 }
@@ -83,13 +95,6 @@ func uidsOf(hosts []Host) []string {
 	return uids
 }
 
-func playOf(spec manifest.Ansible) ansiblex.Play {
-	return ansiblex.Play{
-		Playbooks: spec.Playbook, Inventory: spec.Inventory, Tags: spec.Tags, SkipTags: spec.SkipTags,
-		ExtraArgs: spec.ExtraArgs, ExtraVars: spec.ExtraVars,
-	}
-}
-
 // running is one run in progress.
 type running struct {
 	a    *Activities
@@ -97,17 +102,29 @@ type running struct {
 	user ansiblex.User
 	rec  ansiblex.Record
 
+	stored bool // its log
+	// requirements is the digest of the file, once it is read.
+	requirements string
+	redactor     *ansiblex.Redactor
+
 	mu    sync.Mutex
 	now   Progress
 	recap map[string]manifest.Recap // of all tries; the last one of a host counts
 }
 
 // do makes the folder, runs, stores the log, and leaves nothing behind.
-func (r *running) do(ctx context.Context) (out RunOut, err error) {
+func (r *running) do(ctx context.Context) (RunOut, error) {
 	hosts, signers, err := r.hosts(ctx)
 	if err != nil {
 		return RunOut{}, err
 	}
+	return r.withLog(ctx, func(folder *ansiblex.Folder, log *ansiblex.Log) error {
+		return r.outside(ctx, folder, log, hosts, signers)
+	})
+}
+
+// withLog does what it is given, with a folder and a log, which is stored at the end.
+func (r *running) withLog(ctx context.Context, do func(*ansiblex.Folder, *ansiblex.Log) error) (out RunOut, err error) {
 	folder, err := ansiblex.MakeFolder(r.a.o.RunsDir, r.user, r.rec)
 	if err != nil {
 		return RunOut{}, err
@@ -124,32 +141,65 @@ func (r *running) do(ctx context.Context) (out RunOut, err error) {
 		if e := r.a.store(ctx, folder, log, r.rec); e != nil {
 			// What the run did is done; running it again would not bring the log back.
 			r.a.o.Log.Error("run log is lost", "run", r.rec.ID, "owner", r.in.Owner, "error", e)
+			return
 		}
+		r.stored = true
 	}()
-	log.Printf("run %s of %s for %s, %s", r.rec.ID, strings.Join(r.in.Ansible.Playbook, ", "), r.in.Owner, r.in.Bundle)
-	if err := r.a.fetch(ctx, r.in.Owner, r.in.Bundle, folder.Bundle()); err != nil {
+	if err := do(folder, log); err != nil {
 		return RunOut{}, err
 	}
-	play := playOf(r.in.Ansible)
-	play.Hosts = hosts
+	return r.out(), nil
+}
+
+// outside runs the playbooks here.
+func (r *running) outside(ctx context.Context, folder *ansiblex.Folder, log *ansiblex.Log, hosts []ansiblex.Host, signers []ssh.Signer) error {
+	log.Printf("run %s of %s for %s, %s", r.rec.ID, strings.Join(r.in.Ansible.Playbook, ", "), r.in.Owner, r.in.Bundle)
+	if err := r.a.fetch(ctx, r.in.Owner, r.in.Bundle, folder.Bundle()); err != nil {
+		return err
+	}
+	secret, err := r.a.secrets(ctx, r.in.Owner, r.in.Ansible, errs.Operator, "burrow retry "+r.in.Owner)
+	if err != nil {
+		return err
+	}
+	r.redactor = secret.redactor()
+	log.Hide(r.redactor)
+	play := ansiblex.PlayOf(r.in.Ansible)
+	play.Bundle, play.Hosts, play.Whole, play.ExtraVars = r.in.Bundle, hosts, r.in.Whole, secret.inAll(r.in.Ansible.ExtraVars)
+	play.VaultPassword, play.BecomePassword = secret.of(r.in.Ansible.VaultPassword), secret.of(r.in.Ansible.BecomePassword)
 	if play.Burrow, err = ansiblex.ReachableProgram(r.a.o.RunsDir, r.a.o.Burrow); err != nil {
-		return RunOut{}, err
+		return err
 	}
 	prepared, err := folder.Prepare(play)
 	if err != nil {
-		return RunOut{}, about(r.in.Owner, err)
+		return about(r.in.Owner, err)
+	}
+	stop := r.a.heartbeat(ctx, r.progress)
+	defer stop()
+	if err := r.require(ctx, prepared, log); err != nil {
+		return err
 	}
 	serving, err := r.serve(ctx, folder, log, signers)
 	if err != nil {
-		return RunOut{}, errs.NewTransient(r.in.Owner, "open run sockets", err)
+		return errs.NewTransient(r.in.Owner, "open run sockets", err)
 	}
 	defer serving()
-	stop := r.a.heartbeat(ctx, r.progress)
-	defer stop()
-	if err := r.tries(ctx, prepared, log); err != nil {
-		return RunOut{}, err
+	return r.tries(ctx, prepared, log)
+}
+
+func (r *running) out() RunOut {
+	return RunOut{RunID: r.rec.ID, LogKey: logKey(r.rec), Recap: r.progress().Recap, Requirements: r.requirements}
+}
+
+// require has the play find what its requirements file names.
+func (r *running) require(ctx context.Context, p *ansiblex.Prepared, log *ansiblex.Log) error {
+	needs := p.Needs()
+	if needs == nil {
+		return nil
 	}
-	return RunOut{RunID: r.rec.ID, LogKey: logKey(r.rec), Recap: r.progress().Recap}, nil
+	r.requirements = needs.Digest
+	r.event(ansiblex.Event{Event: ansiblex.EventTask, Task: taskInstall})
+	return r.a.require(ctx, r.in.Owner, r.user, p, log, errs.Operator,
+		"mend "+r.in.Ansible.Requirements+", then burrow retry "+r.in.Owner+" -f FILE")
 }
 
 // hosts loads the management keys.
@@ -190,13 +240,27 @@ func (r *running) tries(ctx context.Context, p *ansiblex.Prepared, log *ansiblex
 		}
 		hosts = hosts[:0]
 		for _, f := range out.Failures {
-			hosts = append(hosts, f.Host)
+			hosts = append(hosts, r.named(f.Host)...)
 		}
 		log.Printf("retry %d of %d, for %s", try+1, r.in.Ansible.Retries, strings.Join(hosts, ", "))
 		if err := pause(ctx, retryPause); err != nil {
 			return err
 		}
 	}
+}
+
+// named gives the server that an event calls host: a name with a secret in it is hidden there.
+func (r *running) named(host string) []string {
+	var names []string
+	for _, h := range r.in.Hosts {
+		if r.redactor.Text(h.Server.Name) == host {
+			names = append(names, h.Server.Name)
+		}
+	}
+	if len(names) == 0 {
+		return []string{host} // one of the user's own inventory
+	}
+	return names
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -236,23 +300,4 @@ func (r *running) progress() Progress {
 	p := r.now
 	p.RunID, p.Recap = r.rec.ID, maps.Clone(r.recap)
 	return p
-}
-
-// heartbeat reports until the function it returns is called.
-func (a *Activities) heartbeat(ctx context.Context, now func() Progress) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
-		ticker := time.NewTicker(heartbeatEvery)
-		defer ticker.Stop()
-		for {
-			a.beat(ctx, now())
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
-	})
-	return func() { cancel(); done.Wait() }
 }

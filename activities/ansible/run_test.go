@@ -1,6 +1,7 @@
 package ansible
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,5 +60,27 @@ func TestARunReachesTheServerWhateverTheUsersFilesSay(t *testing.T) {
 	log := s.log()
 	require.Contains(t, log, "at 172.16.90.2 table bomdb yes-group yes-host x-y legacy=ubuntu@10.1.0.11 legacy ['db'] ['db']")
 	require.Contains(t, log, "PLAY RECAP")
+	s.nothingLeft()
+}
+
+func TestPlaybooksRunInOrderWithTheirTagsAndFurtherArguments(t *testing.T) {
+	s := newSite(t)
+	tagged := func(name string) string {
+		return "- name: " + name + "\n  hosts: db\n  gather_facts: false\n  tasks:\n" +
+			"    - {name: early " + name + ", ansible.builtin.debug: {msg: m}, tags: [wanted]}\n" +
+			"    - {name: late " + name + ", ansible.builtin.debug: {msg: \"{{ n }}\"}, tags: [wanted]}\n" +
+			"    - {name: unwanted " + name + ", ansible.builtin.fail: {}, tags: [wanted, slow]}\n" +
+			"    - {name: untagged " + name + ", ansible.builtin.fail: {}}\n"
+	}
+	in := s.in(map[string]string{"site.yaml": tagged("first"), "sub/second.yaml": tagged("second")})
+	in.Ansible.Playbook = []string{"site.yaml", "sub/second.yaml"}
+	in.Ansible.Tags, in.Ansible.SkipTags = []string{"wanted"}, []string{"slow"}
+	in.Ansible.ExtraVars = map[string]any{"n": 7}
+	in.Ansible.ExtraArgs = []string{"-vvvv", "--diff", "--forks", "2", "--force-handlers", "--start-at-task=late first"}
+	out, err := s.a.Run(t.Context(), in)
+	require.NoError(t, err, s.lastLog())
+	require.Equal(t, manifest.Recap{OK: 3}, out.Recap["db"], "early first is before the task that it starts at")
+	log := s.log()
+	require.Less(t, strings.Index(log, "TASK [late first]"), strings.Index(log, "TASK [early second]"))
 	s.nothingLeft()
 }

@@ -13,6 +13,9 @@ import (
 // maxFailures bounds how many hosts an error names.
 const maxFailures = 3
 
+// maxNames bounds how many hosts, and how many groups, of an inventory an error names.
+const maxNames = 12
+
 // verdict turns an outcome into what the operation does: nil, a person, or another try.
 // After the server is built nothing about a playbook is Permanent: it can be mended and
 // run again without building the server anew.
@@ -33,7 +36,7 @@ func verdict(in RunIn, out ansiblex.Outcome, retries int) error {
 		}
 		return errs.NewOperator(in.Owner, action, errs.Reason("%s%s", listed(out.Failures), after), next)
 	case ansiblex.NoHosts:
-		return errs.NewOperator(in.Owner, action, noHosts(in, out.Message),
+		return errs.NewOperator(in.Owner, action, noHosts(in, out),
 			"name the server or one of its groups in hosts:; then "+next)
 	case ansiblex.Prompted:
 		return errs.NewOperator(in.Owner, action, errs.Reason("it asks for a value (vars_prompt %s), and nobody is there to answer", out.Message),
@@ -44,7 +47,7 @@ func verdict(in RunIn, out ansiblex.Outcome, retries int) error {
 
 func nextStep(owner string) string {
 	name := owner[strings.LastIndex(owner, "/")+1:]
-	return fmt.Sprintf("see burrow logs %s; then burrow retry %s, with -f FILE when the playbook was edited", name, owner)
+	return fmt.Sprintf("see burrow logs %s; then burrow retry %s, with -f and the playbook when you have edited it", name, owner)
 }
 
 func listed(failures []ansiblex.Failure) string {
@@ -58,16 +61,25 @@ func listed(failures []ansiblex.Failure) string {
 	return strings.Join(parts, "; ")
 }
 
-func noHosts(in RunIn, plays string) error {
+func noHosts(in RunIn, out ansiblex.Outcome) error {
 	var names []string
 	for _, h := range in.Hosts {
 		names = append(names, h.Server.Name)
 	}
 	sort.Strings(names)
-	if plays == "" {
+	if out.Message == "" {
 		return errs.Reason("it ran nothing on %s", strings.Join(names, ", "))
 	}
-	return errs.Reason("it matched no host (plays: %s); the run is for %s", plays, strings.Join(names, ", "))
+	return errs.Reason("it matched no host; inventory has %s, in groups %s (plays: %s; the run is for %s)",
+		firstOf(out.Hosts), firstOf(out.Groups), out.Message, strings.Join(names, ", "))
+}
+
+// firstOf names the first of an inventory's hosts or groups.
+func firstOf(names []string) string {
+	if len(names) > maxNames {
+		return strings.Join(names[:maxNames], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
 }
 
 // logged is what a run's log says about an error: its cause, since the log is the object's.

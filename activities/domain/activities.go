@@ -25,6 +25,10 @@ type Libvirt interface {
 	DomainXML(ctx context.Context, uuid string) (*libvirtxml.Domain, error)
 	AttachDisk(ctx context.Context, uuid string, disk *libvirtxml.DomainDisk) error
 	DetachDisk(ctx context.Context, uuid string, disk *libvirtxml.DomainDisk) error
+	AttachInterface(ctx context.Context, uuid string, nic *libvirtxml.DomainInterface) error
+	DetachInterface(ctx context.Context, uuid string, nic *libvirtxml.DomainInterface) error
+	ChangeMedium(ctx context.Context, uuid string, drive *libvirtxml.DomainDisk) error
+	SetCPUs(ctx context.Context, uuid string, count int) error
 	DiskSize(ctx context.Context, uuid, target string) (uint64, error)
 	GrowDisk(ctx context.Context, uuid, target string, bytes uint64) error
 	Volume(ctx context.Context, pool, name string) (*libvirtxml.StorageVolume, error)
@@ -38,16 +42,17 @@ type Libvirt interface {
 	Console(ctx context.Context, uuid string) (io.ReadWriteCloser, error)
 }
 
-// Bridges tells of this host's Open vSwitch bridges; errs.ErrNotFound when there is none
-// of that name.
-type Bridges interface {
+// Switch tells of this host's Open vSwitch bridges and ports; errs.ErrNotFound when there
+// is none of that name.
+type Switch interface {
 	Bridge(ctx context.Context, name string) (ovsx.Bridge, error)
+	Port(ctx context.Context, name string) (ovsx.Port, error)
 }
 
 // Config is what the activities need.
 type Config struct {
 	Libvirt Libvirt
-	Bridges Bridges
+	Switch  Switch
 	// Accelerator is KVM, or anything else for TCG (internal/accel finds out).
 	Accelerator string
 	// ConsoleDir takes the logs of serial consoles; made when it is not there.
@@ -111,6 +116,9 @@ func (a *Activities) define(ctx context.Context, in StartIn) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkPorts(ctx, in); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(a.cfg.ConsoleDir, consoleDirMode); err != nil {
 		return errs.NewTransient(in.Server.Ref(), "make console folder", err)
 	}
@@ -124,22 +132,39 @@ func (a *Activities) define(ctx context.Context, in StartIn) error {
 	return nil
 }
 
+// Redefine makes the definition of the server's domain what its next start would make it;
+// a guest that runs stays as it is. No domain is success.
+func (a *Activities) Redefine(ctx context.Context, in StartIn) (activities.Nothing, error) {
+	if err := checkShape(in); err != nil {
+		return activities.Nothing{}, err
+	}
+	if _, err := a.own(ctx, in.Server, "redefine domain"); err != nil {
+		if errors.Is(err, errs.ErrNotFound) {
+			err = nil
+		}
+		return activities.Nothing{}, err
+	}
+	return activities.Nothing{}, a.define(ctx, in)
+}
+
 // Resume lets the server's CPUs run.
-func (a *Activities) Resume(ctx context.Context, in ResumeIn) (activities.Nothing, error) {
+func (a *Activities) Resume(ctx context.Context, in ResumeIn) (ResumeOut, error) {
 	id := manifest.DomainUUID(in.Server.UID)
 	state, err := a.own(ctx, in.Server, "resume domain")
 	switch {
+	case errors.Is(err, errs.ErrNotFound), err == nil && (state == stateOff || state == stateCrashed):
+		return ResumeOut{Off: true}, nil
 	case err != nil:
-		return activities.Nothing{}, about(in.Server, "resume domain", err)
+		return ResumeOut{}, about(in.Server, "resume domain", err)
 	case state == stateRunning, state == stateBlocked:
-		return activities.Nothing{}, nil
+		return ResumeOut{}, nil
 	case state != statePaused:
-		return activities.Nothing{}, errs.NewTransient(in.Server.Ref(), "resume domain", errs.Reason("it is %s", state))
+		return ResumeOut{}, errs.NewTransient(in.Server.Ref(), "resume domain", errs.Reason("it is %s", state))
 	}
 	if err := a.cfg.Libvirt.Resume(ctx, id); err != nil {
-		return activities.Nothing{}, about(in.Server, "resume domain", err)
+		return ResumeOut{}, about(in.Server, "resume domain", err)
 	}
-	return activities.Nothing{}, nil
+	return ResumeOut{}, nil
 }
 
 // State gives the domain's state and reason in libvirt's words; errs.ErrNotFound when the
@@ -157,9 +182,12 @@ func (a *Activities) Console(ctx context.Context, uid string) (io.ReadWriteClose
 // errs.ErrNotManaged, refusing the action, when one has its UUID and not its mark.
 func (a *Activities) own(ctx context.Context, s activities.Server, action string) (state string, err error) {
 	id := manifest.DomainUUID(s.UID)
-	state, _, err = a.cfg.Libvirt.DomainState(ctx, id)
+	state, reason, err := a.cfg.Libvirt.DomainState(ctx, id)
 	if err != nil {
 		return "", about(s, "look at domain", err)
+	}
+	if state == statePaused && reason == reasonStarting {
+		state = stateStarting
 	}
 	uid, err := a.markOf(ctx, id)
 	if errors.Is(err, errs.ErrNotFound) { // it has no mark, or another attempt has just removed it
@@ -203,6 +231,8 @@ func (a *Activities) checkName(ctx context.Context, s activities.Server) error {
 		return foreign(s, "define domain", id)
 	case err != nil:
 		return about(s, "look at domain "+s.Name, err)
+	case uid == s.UID: // an earlier attempt, given up and still at work, has just defined it
+		return nil
 	default:
 		return errs.NewPermanent(s.Ref(), "define domain", errs.Reason("%w: a domain named %s is there already, of burrow's server with uid %s", errs.ErrExists, s.Name, uid),
 			"`burrow drift` shows what is left of it; save what you need, then burrow sweep --remove "+uid)

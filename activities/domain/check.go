@@ -21,6 +21,11 @@ const (
 	stateOff     = "shutoff"
 	stateCrashed = "crashed"
 	stateAsleep  = "pmsuspended"
+
+	// stateStarting is what libvirt calls paused for the reason reasonStarting: its start has
+	// not ended. libvirtd ends its QEMU when it was itself killed during the start.
+	stateStarting  = "being started"
+	reasonStarting = "starting-up"
 )
 
 // active reports whether a domain has a QEMU process that serves it.
@@ -87,7 +92,7 @@ func checkFiles(in StartIn) error {
 func (a *Activities) checkBridges(ctx context.Context, in StartIn) (userspace map[string]bool, err error) {
 	userspace = map[string]bool{}
 	for _, p := range in.Ports {
-		b, err := a.cfg.Bridges.Bridge(ctx, p.Bridge)
+		b, err := a.cfg.Switch.Bridge(ctx, p.Bridge)
 		if err != nil {
 			return nil, errs.New(errs.ClassOf(err), in.Server.Ref(), "attach NIC "+p.Name+" to bridge "+p.Bridge+" of "+
 				manifest.Ref(manifest.KindNetwork, p.Network), err, "")
@@ -95,4 +100,23 @@ func (a *Activities) checkBridges(ctx context.Context, in StartIn) (userspace ma
 		userspace[p.Bridge] = b.Userspace()
 	}
 	return userspace, nil
+}
+
+// checkPorts refuses a device's name that somebody else's port has. libvirt would refuse it
+// too, but takes the port off its bridge when it cleans up after that.
+func (a *Activities) checkPorts(ctx context.Context, in StartIn) error {
+	for _, p := range in.Ports {
+		port, err := a.cfg.Switch.Port(ctx, p.Device)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			continue
+		case err != nil:
+			return errs.New(errs.ClassOf(err), in.Server.Ref(), "attach NIC "+p.Name, err, "")
+		case !port.OwnedBy(in.Server.UID, p.MAC):
+			return errs.NewPermanent(in.Server.Ref(), "attach NIC "+p.Name,
+				errs.Reason("%w: a port named %s is on bridge %s already", errs.ErrNotManaged, p.Device, port.Bridge),
+				"find out who made it, or remove it: ovs-vsctl del-port "+p.Device)
+		}
+	}
+	return nil
 }

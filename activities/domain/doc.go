@@ -1,6 +1,7 @@
 // Package domain runs servers as libvirt domains.
 //
 //	StartIn ──▶ look up by UUID ──┬─ ours and active ──▶ adopted
+//	                              ├─ its start goes on ▶ ErrBusy, asked again
 //	                              ├─ ours and off ─────▶ define again, start paused
 //	                              ├─ none, name free ──▶ define, start paused
 //	                              └─ not ours ─────────▶ ErrNotManaged, untouched

@@ -3,7 +3,6 @@ package domain
 import (
 	"context"
 	"errors"
-	"time"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -12,13 +11,7 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
-const (
-	gib = uint64(1) << 30
-	// letGo is how long a guest may take to let a disk go; it has to answer the request.
-	letGo = 20 * time.Second
-	// askEvery is how often it is asked again: a guest that is still booting does not hear it.
-	askEvery = 5 * time.Second
-)
+const gib = uint64(1) << 30
 
 // Plug plugs disks into the server's running domain. One that is there already, and a
 // domain that is off, are success: the next start defines it anew, with all its disks.
@@ -62,70 +55,64 @@ func (a *Activities) Unplug(ctx context.Context, in PlugIn) (activities.Nothing,
 
 func (a *Activities) unplug(ctx context.Context, server activities.Server, d manifest.Disk) error {
 	action := "unplug disk " + d.Name
-	end, cancel := context.WithTimeout(ctx, letGo)
-	defer cancel()
-	ask, look := time.NewTicker(askEvery), time.NewTicker(lookEvery)
-	defer ask.Stop()
-	defer look.Stop()
-	asked := false
-	var refused error
-	for {
-		def, err := a.running(ctx, server, action)
-		if err != nil || def == nil {
-			return err
-		}
+	left, err := a.askBack(ctx, server, action, func(def *libvirtxml.Domain) []device {
 		have := diskAt(def, d.Target)
 		if have == nil || sourceOf(have) != d.Path {
 			return nil
 		}
-		if !asked {
-			// That it is being unplugged already, or did not answer in time, shows above.
-			refused, asked = a.cfg.Libvirt.DetachDisk(ctx, manifest.DomainUUID(server.UID), have), true
-		}
-		select {
-		case <-end.Done():
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return errs.NewOperator(server.Ref(), action, errors.Join(errs.Reason("the guest does not let go of %s", d.Target), refused),
-				"umount it in the guest, or stop the guest: burrow ssh "+server.Name+" -- sudo poweroff")
-		case <-ask.C:
-			asked = false
-		case <-look.C:
-		}
+		return []device{{d.Target, func() error { return a.cfg.Libvirt.DetachDisk(ctx, manifest.DomainUUID(server.UID), have) }}}
+	})
+	if err != nil || len(left.names) == 0 {
+		return err
 	}
+	return errs.NewOperator(server.Ref(), action, errors.Join(errs.Reason("the guest does not let go of %s", d.Target), left.refused),
+		"umount it in the guest, or stop the guest: burrow ssh "+server.Name+" -- sudo poweroff")
 }
 
 // Grow makes a disk of the server's own at least so large: QEMU does it and tells the
-// guest, or the pool does while the domain is off. A larger one is success.
-func (a *Activities) Grow(ctx context.Context, in GrowIn) (activities.Nothing, error) {
+// guest, or the pool does while the domain is off. A larger one is success, and stays.
+func (a *Activities) Grow(ctx context.Context, in GrowIn) (GrowOut, error) {
 	action, want := "grow disk "+in.Disk.Name, uint64(in.GiB)*gib
 	if !in.Disk.Owned {
-		return activities.Nothing{}, errs.NewPermanent(in.Server.Ref(), action, errs.Reason("%w: it is a Volume of its own", errs.ErrNotManaged), "")
+		return GrowOut{}, errs.NewPermanent(in.Server.Ref(), action, errs.Reason("%w: it is a Volume of its own", errs.ErrNotManaged), "")
 	}
 	def, err := a.running(ctx, in.Server, action)
 	if err != nil {
-		return activities.Nothing{}, err
+		return GrowOut{}, err
 	}
-	if def == nil {
-		have, err := a.cfg.Libvirt.Volume(ctx, in.Disk.Pool, in.Disk.Volume)
-		if err == nil && have.Capacity.Value < want {
-			err = a.cfg.Libvirt.ResizeVolume(ctx, in.Disk.Pool, in.Disk.Volume, want)
-		}
-		if err != nil {
-			return activities.Nothing{}, about(in.Server, action, err)
-		}
-		return activities.Nothing{}, nil
+	size, resize := a.inPool(in.Disk)
+	if def != nil {
+		size, resize = a.inGuest(in.Server, in.Disk)
 	}
-	id := manifest.DomainUUID(in.Server.UID)
-	have, err := a.cfg.Libvirt.DiskSize(ctx, id, in.Disk.Target)
+	have, err := size(ctx)
 	if err == nil && have < want {
-		err = a.cfg.Libvirt.GrowDisk(ctx, id, in.Disk.Target, want)
+		have, err = want, resize(ctx, want)
 	}
 	if err != nil {
-		return activities.Nothing{}, about(in.Server, action, err)
+		return GrowOut{}, about(in.Server, action, err)
 	}
-	return activities.Nothing{}, nil
+	return GrowOut{GiB: int(have / gib)}, nil
+}
+
+// inPool sees and sets the size, in bytes, of a disk that no guest has open.
+func (a *Activities) inPool(d manifest.Disk) (size func(context.Context) (uint64, error), resize func(context.Context, uint64) error) {
+	size = func(ctx context.Context) (uint64, error) {
+		have, err := a.cfg.Libvirt.Volume(ctx, d.Pool, d.Volume)
+		if err != nil {
+			return 0, err
+		}
+		return have.Capacity.Value, nil
+	}
+	return size, func(ctx context.Context, want uint64) error {
+		return a.cfg.Libvirt.ResizeVolume(ctx, d.Pool, d.Volume, want)
+	}
+}
+
+// inGuest is inPool for a disk of a running guest.
+func (a *Activities) inGuest(s activities.Server, d manifest.Disk) (size func(context.Context) (uint64, error), resize func(context.Context, uint64) error) {
+	id := manifest.DomainUUID(s.UID)
+	size = func(ctx context.Context) (uint64, error) { return a.cfg.Libvirt.DiskSize(ctx, id, d.Target) }
+	return size, func(ctx context.Context, want uint64) error { return a.cfg.Libvirt.GrowDisk(ctx, id, d.Target, want) }
 }
 
 // running describes the server's domain; nil when it is off or not there.

@@ -66,6 +66,26 @@ func TestADomainOfOurUUIDWithoutOurMarkIsNotTouched(t *testing.T) {
 	require.NoError(t, s.conn.Undefine(t.Context(), manifest.DomainUUID(in.Server.UID)), "still there")
 }
 
+func TestAForeignPortOfADevicesNameIsNamedAndNotTouched(t *testing.T) {
+	s := newSite(t)
+	in := s.input(t)
+	device := in.Ports[0].Device
+	run(t, "ovs-vsctl", "add-port", s.bridge, device, "--", "set", "interface", device, "type=internal", "external_ids:owner=somebody")
+	for range 2 {
+		_, err := s.Start(t.Context(), in)
+		require.ErrorIs(t, err, errs.ErrNotManaged)
+		require.Equal(t, errs.Permanent, errs.ClassOf(err))
+		require.ErrorContains(t, err, device)
+	}
+	_, err := s.Remove(t.Context(), domain.RemoveIn{Server: in.Server})
+	require.NoError(t, err)
+	require.Equal(t, "somebody", run(t, "ovs-vsctl", "get", "interface", device, "external_ids:owner"))
+
+	run(t, "ovs-vsctl", "del-port", device)
+	_, err = s.Start(t.Context(), in)
+	require.NoError(t, err)
+}
+
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	s := newSite(t)
 	in := s.input(t)

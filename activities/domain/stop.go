@@ -23,7 +23,8 @@ const (
 )
 
 // Shutdown powers the server off: by ACPI, and by force when the grace is over. Off, or
-// no domain at all, is success. A paused guest cannot hear the button and is forced.
+// no domain at all, is success. One whose CPUs do not run yet cannot hear the button and is
+// forced.
 func (a *Activities) Shutdown(ctx context.Context, in ShutdownIn) (activities.Nothing, error) {
 	id := manifest.DomainUUID(in.Server.UID)
 	state, err := a.own(ctx, in.Server, "shut down")
@@ -32,7 +33,7 @@ func (a *Activities) Shutdown(ctx context.Context, in ShutdownIn) (activities.No
 		return activities.Nothing{}, nil
 	case err != nil:
 		return activities.Nothing{}, err
-	case state != statePaused && in.GraceSeconds > 0:
+	case state != statePaused && state != stateStarting && in.GraceSeconds > 0:
 		off, err := a.press(ctx, id, time.Duration(in.GraceSeconds)*time.Second)
 		if err != nil {
 			return activities.Nothing{}, about(in.Server, "shut down", err)

@@ -39,7 +39,7 @@ const (
 	// fixedSlots are the PCI slots of what every domain has: SCSI, serial channels, random
 	// numbers, balloon.
 	fixedSlots = 4
-	// spareSlots are for disks that are plugged in later: on this machine type only a slot
+	// spareSlots are for disks and NICs that are plugged in later: on this machine type only a slot
 	// that was defined can be filled.
 	spareSlots = 4
 )
@@ -70,7 +70,7 @@ func definition(in StartIn, env environment) (*libvirtxml.Domain, error) {
 		Name: in.Server.Name, UUID: manifest.DomainUUID(in.Server.UID), Title: in.Server.Ref(),
 		Metadata:   &libvirtxml.DomainMetadata{XML: string(text)},
 		Memory:     &libvirtxml.DomainMemory{Value: uint(in.Memory), Unit: "MiB"},
-		VCPU:       &libvirtxml.DomainVCPU{Placement: "static", Value: uint(in.CPU)},
+		VCPU:       &libvirtxml.DomainVCPU{Placement: "static", Current: uint(in.CPU), Value: uint(sockets(in.CPU))},
 		OS:         operatingSystem(),
 		Features:   &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}, APIC: &libvirtxml.DomainFeatureAPIC{}},
 		Clock:      &libvirtxml.DomainClock{Offset: "utc"},

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -50,6 +51,9 @@ type Options struct {
 	// HostKeyPatience is how long another host key than the pinned one is put up with:
 	// an image may start sshd with its own before cloud-init replaces it. Default 60 s.
 	HostKeyPatience time.Duration
+	// PanicPatience is how long a kernel's panic has to be the console's last word: one that
+	// is set to restarts by itself. Default 30 s.
+	PanicPatience time.Duration
 }
 
 // Activities wait for guests. Safe for concurrent use.
@@ -66,11 +70,15 @@ func New(o Options) *Activities {
 	if o.HostKeyPatience == 0 {
 		o.HostKeyPatience = 60 * time.Second
 	}
+	if o.PanicPatience == 0 {
+		o.PanicPatience = 30 * time.Second
+	}
 	return &Activities{o: o, beat: beat}
 }
 
 // WaitReady waits until the guest is ready as in.Readiness says. Shortly before the
-// activity's deadline it gives up with an Operator error that says where the guest stood.
+// activity's deadline it gives up with an Operator error that says where the guest stood, and
+// sooner when the guest's kernel has panicked.
 func (a *Activities) WaitReady(ctx context.Context, in WaitReadyIn) (WaitReadyOut, error) {
 	targets := targetsOf(in.Ports)
 	if in.Readiness == manifest.ReadinessRunning {
@@ -93,11 +101,18 @@ func (a *Activities) WaitReady(ctx context.Context, in WaitReadyIn) (WaitReadyOu
 	progress := &progress{}
 	wait, stop := context.WithDeadline(ctx, giveUpAt(ctx))
 	defer stop()
+	wait, giveUp := context.WithCancelCause(wait)
+	defer giveUp(nil)
 
 	g, beat := errgroup.WithContext(ctx)
-	g.Go(func() error { a.heartbeat(beat, in.Server, progress); return nil })
+	g.Go(func() error { a.heartbeat(beat, in.Server, progress, giveUp); return nil })
 	out, err := a.reach(wait, in, login, targets, progress)
-	if err != nil && ctx.Err() == nil && wait.Err() != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(context.Cause(wait), errPanic):
+		err = errs.NewOperator(in.Server.Ref(), "wait until ready", context.Cause(wait),
+			"on its host, consoles/"+in.Server.UID+".log in burrow's data directory has what came before; try another image, or again: an emulated guest on a busy machine may find no clock")
+	case wait.Err() != nil:
 		err = neverReady(in.Server, progress)
 	}
 	cancel()
@@ -148,8 +163,11 @@ func targetsOf(ports []manifest.Port) []target {
 	return targets
 }
 
-// heartbeat reports the stage until ctx ends.
-func (a *Activities) heartbeat(ctx context.Context, server activities.Server, p *progress) {
+// errPanic: the guest's kernel has panicked, and does not restart.
+var errPanic = errors.New("its kernel has panicked")
+
+// heartbeat reports the stage until ctx ends, and gives a guest up whose kernel is dead.
+func (a *Activities) heartbeat(ctx context.Context, server activities.Server, p *progress, giveUp context.CancelCauseFunc) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
@@ -158,6 +176,9 @@ func (a *Activities) heartbeat(ctx context.Context, server activities.Server, p 
 		}
 		now, _ := p.now()
 		a.beat(ctx, now)
+		if p.panicked(a.o.PanicPatience) {
+			giveUp(fmt.Errorf("%w: %s", errPanic, now.Console))
+		}
 		select {
 		case <-ctx.Done():
 			return

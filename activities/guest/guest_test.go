@@ -224,6 +224,17 @@ func TestBeforeItsDeadlineTheWaitSaysWhereTheGuestStood(t *testing.T) {
 	require.Equal(t, errs.Operator, errs.ClassOf(err))
 }
 
+func TestAGuestWhoseKernelHasPanickedIsNotWaitedFor(t *testing.T) {
+	g := startGuest(t)
+	g.accept = nil
+	a := g.activities()
+	a.o.Console = console("[    0.056000] ---[ end Kernel panic - not syncing: IO-APIC + timer doesn't work!  Boot with apic=debug ]---\n")
+	a.o.PanicPatience = time.Millisecond
+	_, err := a.WaitReady(t.Context(), g.in(manifest.ReadinessSSH))
+	require.ErrorContains(t, err, "its kernel has panicked: [ 0.056000] ---[ end Kernel panic - not syncing: IO-APIC")
+	require.Equal(t, errs.Operator, errs.ClassOf(err))
+}
+
 func TestTheHeartbeatCarriesStageAndConsole(t *testing.T) {
 	g := startGuest(t)
 	g.accept = nil

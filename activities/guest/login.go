@@ -165,15 +165,27 @@ func command(client *ssh.Client, text string) (string, error) {
 	return out.String(), err
 }
 
-// bounded keeps the first bytes and lets the rest go by.
+// bounded keeps the first bytes and lets the rest go by. The buffer is not embedded: io.Copy
+// would use its ReadFrom, which knows no bound.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	left int
+	over bool   // there was more
+	full func() // called at the first byte too many; may be nil
 }
+
+// String is what was kept.
+func (b *bounded) String() string { return b.kept.String() }
 
 func (b *bounded) Write(p []byte) (int, error) {
 	n := min(len(p), b.left)
 	b.left -= n
-	_, _ = b.Buffer.Write(p[:n])
+	_, _ = b.kept.Write(p[:n])
+	if n < len(p) && !b.over {
+		b.over = true
+		if b.full != nil {
+			b.full()
+		}
+	}
 	return len(p), nil
 }

@@ -2,7 +2,9 @@ package guest
 
 import (
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"burrow.dev/burrow/internal/plaintext"
 )
@@ -25,6 +27,7 @@ type progress struct {
 	mu      sync.Mutex
 	stage   string
 	console string
+	since   time.Time // that the console has said so
 	last    error
 }
 
@@ -52,8 +55,20 @@ func (p *progress) setConsole(line string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.console = line
+	if line != p.console {
+		p.console, p.since = line, time.Now()
+	}
 }
+
+// panicked reports whether a kernel's panic has been the console's last word for so long.
+func (p *progress) panicked(patience time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Contains(p.console, panicMark) && time.Since(p.since) >= patience
+}
+
+// panicMark is what Linux ends a panic with (kernel/panic.c).
+const panicMark = "end Kernel panic - not syncing"
 
 func (p *progress) now() (Progress, error) {
 	p.mu.Lock()

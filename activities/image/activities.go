@@ -61,8 +61,7 @@ func New(cfg Config) *Activities {
 // Import brings an image from an address or a file on this host into the pool. It writes
 // no record.
 func (a *Activities) Import(ctx context.Context, in ImportIn) (Out, error) {
-	report, stop := heartbeat(ctx)
-	defer stop()
+	report := heartbeats(ctx)
 	o := origin{
 		URL: in.URL, File: in.File, Checksum: in.SHA256, ChecksumURL: in.ChecksumURL,
 		User: in.User, OSName: in.OSName, OSVersion: in.OSVersion,
@@ -77,8 +76,7 @@ func (a *Activities) Import(ctx context.Context, in ImportIn) (Out, error) {
 // Build makes an image from a distribution's packages and brings it into the pool. It
 // writes no record.
 func (a *Activities) Build(ctx context.Context, in BuildIn) (Out, error) {
-	report, stop := heartbeat(ctx)
-	defer stop()
+	report := heartbeats(ctx)
 	return a.bring(ctx, in.Name, origin{Distro: in.Distro}, "", report)
 }
 

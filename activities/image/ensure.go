@@ -28,8 +28,7 @@ const catalogueAttempts = 3
 // it is not there: from where its record says, or from the catalogue. Callers that want
 // the same image take turns, and the later ones find it there.
 func (a *Activities) Ensure(ctx context.Context, in EnsureIn) (EnsureOut, error) {
-	report, stop := heartbeat(ctx)
-	defer stop()
+	report := heartbeats(ctx)
 	if out, there, err := a.atHand(ctx, in.Name); there || err != nil {
 		return out, err
 	}

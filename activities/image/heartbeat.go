@@ -10,38 +10,31 @@ import (
 	"burrow.dev/burrow/internal/imagestore"
 )
 
-// heartbeatEvery is how soon a cancellation arrives and how fresh progress is.
-const heartbeatEvery = 500 * time.Millisecond
+// reportEvery is how old the progress of a stage may be. The worker itself beats in between.
+const reportEvery = 500 * time.Millisecond
 
-// heartbeat tells Temporal, until stop, the last that was reported. Outside an activity
-// nobody is told.
-func heartbeat(ctx context.Context) (report imagestore.Report, stop func()) {
+// heartbeats tells Temporal what is reported. Outside an activity nobody is told.
+func heartbeats(ctx context.Context) imagestore.Report {
+	if !activity.IsActivity(ctx) {
+		return func(string, int64, int64) {}
+	}
+	return paced(time.Now, func(p Progress) { activity.RecordHeartbeat(ctx, p) })
+}
+
+// paced hands on each new stage, and within one no more than a report each reportEvery: a
+// download reports with every piece it reads.
+func paced(now func() time.Time, send func(Progress)) imagestore.Report {
 	var mu sync.Mutex
-	var last Progress
-	report = func(stage string, done, total int64) {
+	var stage string
+	var sent time.Time
+	return func(is string, done, total int64) {
 		mu.Lock()
 		defer mu.Unlock()
-		last = Progress{Stage: stage, Done: done, Total: total}
-	}
-	if !activity.IsActivity(ctx) {
-		return report, func() {}
-	}
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(heartbeatEvery)
-		defer tick.Stop()
-		for {
-			mu.Lock()
-			p := last
-			mu.Unlock()
-			activity.RecordHeartbeat(ctx, p)
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-			}
+		at := now()
+		if is == stage && at.Sub(sent) < reportEvery {
+			return
 		}
-	}()
-	return report, func() { close(quit); <-ended }
+		stage, sent = is, at
+		send(Progress{Stage: is, Done: done, Total: total})
+	}
 }

@@ -19,8 +19,6 @@ const shownUsers = 5
 // success, and one that another image's record names as well stays. Errors: Permanent
 // when a disk's backing chain needs it; Operator when the file is not what its name says.
 func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothing, error) {
-	_, stop := heartbeat(ctx)
-	defer stop()
 	return activities.Nothing{}, a.remove(ctx, in)
 }
 
@@ -59,6 +57,9 @@ func (a *Activities) shared(ctx context.Context, in RemoveIn) (bool, error) {
 		return false, err
 	}
 	for _, r := range records {
+		if r.Status.Phase == manifest.PhaseDamaged {
+			return false, errs.NewOperator("image/"+in.Name, "delete", errs.Reason("whether %s is the same file cannot be known: %s", manifest.Ref(r.Kind, r.Metadata.Name), r.Status.Message), "mend that record first")
+		}
 		if r.Metadata.Name != in.Name && r.Status.Image != nil && r.Status.Image.SHA256 == in.SHA256 {
 			a.cfg.Log.Info("image volume stays: another image is the same file", "image", in.Name, "other", r.Metadata.Name)
 			return true, nil

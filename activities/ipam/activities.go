@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"burrow.dev/burrow/internal/addrspace"
+	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -15,6 +16,8 @@ type Registry interface {
 	List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error)
 	OwnOne(ctx context.Context, folder, owner string, names ...string) (string, error)
 	Disown(ctx context.Context, folder, owner string, names ...string) error
+	Owing(ctx context.Context) (map[string]string, error)
+	Owe(ctx context.Context, d etcdstate.Debt) (bool, error)
 }
 
 // Pools is what the activities need of the address pools (internal/etcdstate/addresses).

@@ -58,27 +58,6 @@ func staticFirst(nics []manifest.NIC) []int {
 	return append(static, automatic...)
 }
 
-// Release gives back all addresses and MACs of a server's NICs. None is success, and so is
-// a network that is gone: its addresses went with it.
-func (a *Activities) Release(ctx context.Context, in ReleaseIn) (activities.Nothing, error) {
-	recs, err := a.registry.GetMany(ctx, manifest.KindNetwork, networkNames(in.NICs)...)
-	if err != nil {
-		return activities.Nothing{}, err
-	}
-	for _, rec := range recs {
-		var owners []string
-		for _, nic := range in.NICs {
-			if nic.Network == rec.Metadata.Name {
-				owners = append(owners, ownerPrefix(in.Server, nic))
-			}
-		}
-		if err := a.pools.Release(ctx, rec.Metadata.UID, owners...); err != nil {
-			return activities.Nothing{}, errs.New(errs.ClassOf(err), in.Server.Ref(), "release addresses on network/"+rec.Metadata.Name, err, "")
-		}
-	}
-	return activities.Nothing{}, a.releaseMACs(ctx, in.Server, in.NICs)
-}
-
 // networks gives the records of all networks of the NICs, by name. One that is absent or
 // not settled is an error.
 func (a *Activities) networks(ctx context.Context, server activities.Server, nics []manifest.NIC) (map[string]manifest.Record, error) {

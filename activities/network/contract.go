@@ -37,6 +37,11 @@ type WireIn struct {
 	Ports  []manifest.Port   `json:"ports"`
 }
 
+// WireOut tells whether the guest is off: it has no devices that could be wired.
+type WireOut struct {
+	Off bool `json:"off,omitempty"`
+}
+
 // UnwireIn deletes ports by external_ids and flows by cookie. None is success.
 type UnwireIn struct {
 	Server activities.Server `json:"server"`

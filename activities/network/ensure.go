@@ -45,7 +45,7 @@ func firstOfEach(ports []manifest.Port) []manifest.Port {
 // ensureFor takes the reference before anything is built, so that nobody takes down what
 // is being built, and a release always finds what it has to drop.
 func (a *Activities) ensureFor(ctx context.Context, server activities.Server, p manifest.Port) error {
-	unlock, err := a.networks.lock(ctx, p.NetworkUID)
+	unlock, err := a.networks.Lock(ctx, p.NetworkUID)
 	if err != nil {
 		return err
 	}

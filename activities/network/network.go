@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"burrow.dev/burrow/internal/hostnet"
+	"burrow.dev/burrow/internal/keylock"
 	"burrow.dev/burrow/internal/ovsx"
 	"burrow.dev/burrow/manifest"
 )
@@ -58,7 +59,7 @@ type Activities struct {
 	log     *slog.Logger
 	// networks orders what is done to one network on this host: a reference and what
 	// stands for it change together.
-	networks keyedLocks
+	networks keylock.Locks
 }
 
 // New makes the activities of a host, named as its task queue is.

@@ -23,7 +23,7 @@ func (a *Activities) Release(ctx context.Context, in ReleaseIn) (activities.Noth
 }
 
 func (a *Activities) releaseFor(ctx context.Context, server activities.Server, p manifest.Port) error {
-	unlock, err := a.networks.lock(ctx, p.NetworkUID)
+	unlock, err := a.networks.Lock(ctx, p.NetworkUID)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *Activities) releaseFor(ctx context.Context, server activities.Server, p
 //
 // A network that servers on this host refer to → Permanent, with their names.
 func (a *Activities) Remove(ctx context.Context, in RemoveIn) (activities.Nothing, error) {
-	unlock, err := a.networks.lock(ctx, in.UID)
+	unlock, err := a.networks.Lock(ctx, in.UID)
 	if err != nil {
 		return activities.Nothing{}, err
 	}

@@ -56,7 +56,7 @@ func (a *Activities) restoreNetwork(ctx context.Context, rec manifest.Record) er
 	if rec.Status.Network == nil {
 		return nil
 	}
-	unlock, err := a.networks.lock(ctx, rec.Metadata.UID)
+	unlock, err := a.networks.Lock(ctx, rec.Metadata.UID)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *Activities) restorePorts(ctx context.Context) error {
 }
 
 func (a *Activities) restorePort(ctx context.Context, seen ovsx.Port) error {
-	unlock, err := a.networks.lock(ctx, seen.ExternalIDs[ovsx.KeyNetwork])
+	unlock, err := a.networks.Lock(ctx, seen.ExternalIDs[ovsx.KeyNetwork])
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (a *Activities) restoreServer(ctx context.Context, rec manifest.Record) err
 // restoreOn restores a server on one network, as its record says now that the network is
 // held: whoever unwires it meanwhile waits, and is not undone.
 func (a *Activities) restoreOn(ctx context.Context, server activities.Server, networkUID string) error {
-	unlock, err := a.networks.lock(ctx, networkUID)
+	unlock, err := a.networks.Lock(ctx, networkUID)
 	if err != nil {
 		return err
 	}

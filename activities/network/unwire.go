@@ -50,7 +50,7 @@ func (a *Activities) portsToUnwire(ctx context.Context, in UnwireIn) ([]manifest
 }
 
 func (a *Activities) unwire(ctx context.Context, server activities.Server, p manifest.Port) error {
-	unlock, err := a.networks.lock(ctx, p.NetworkUID)
+	unlock, err := a.networks.Lock(ctx, p.NetworkUID)
 	if err != nil {
 		return err
 	}
@@ -61,17 +61,17 @@ func (a *Activities) unwire(ctx context.Context, server activities.Server, p man
 		return err
 	}
 	bridge, ofport := p.Bridge, 0
-	if !absent && ownedBy(port, server, p) {
+	if !absent && port.OwnedBy(server.UID, p.MAC) {
 		bridge, ofport = port.Bridge, port.OFPort
 	}
 	failed := []error{a.stack.DropNames(ctx, p.NetworkUID, server.UID)}
 	if bridge != "" {
 		failed = append(failed, a.sw.DeletePortFlows(ctx, bridge, ofport, ovsx.Cookie(server.UID, p.Name)))
 	}
-	if absent || ownedBy(port, server, p) {
+	if absent || port.OwnedBy(server.UID, p.MAC) {
 		failed = append(failed, a.stack.Unguard(ctx, p.Device))
 	}
-	if ofport != 0 || !absent && ownedBy(port, server, p) {
+	if ofport != 0 || !absent && port.OwnedBy(server.UID, p.MAC) {
 		failed = append(failed, a.sw.Transact(ctx, server.Ref(), "unwire "+p.Name, func(tx *ovsx.Tx) { tx.DeletePort(p.Device) }))
 	}
 	return errors.Join(failed...)

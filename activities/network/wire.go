@@ -14,24 +14,31 @@ import (
 	"burrow.dev/burrow/manifest"
 )
 
+// errNoDevice: a guest's devices come with its start and go with its end.
+var errNoDevice = fmt.Errorf("its device: %w: the domain is not started", errs.ErrNotFound)
+
 // Wire puts the ports of a paused guest on the wire: VLAN and marks in one transaction,
 // then what the port may send, then the server's name in the network's DNS. It returns
 // when every port has its OpenFlow number and a link. Networks must stand (Ensure).
 //
-// Transient: the guest's device is not there yet. Permanent: a port of that name that is
-// neither the server's nor libvirt's for it.
-func (a *Activities) Wire(ctx context.Context, in WireIn) (activities.Nothing, error) {
+// Off: the guest's device is not there. Permanent: a port of that name that is neither the
+// server's nor libvirt's for it.
+func (a *Activities) Wire(ctx context.Context, in WireIn) (WireOut, error) {
 	for _, p := range firstOfEach(in.Ports) {
-		if err := a.wire(ctx, in.Server, p.NetworkUID, in.Ports); err != nil {
-			return activities.Nothing{}, err
+		err := a.wire(ctx, in.Server, p.NetworkUID, in.Ports)
+		if errors.Is(err, errNoDevice) {
+			return WireOut{Off: true}, nil
+		}
+		if err != nil {
+			return WireOut{}, err
 		}
 	}
-	return activities.Nothing{}, nil
+	return WireOut{}, nil
 }
 
 // wire does it on one network.
 func (a *Activities) wire(ctx context.Context, server activities.Server, networkUID string, ports []manifest.Port) error {
-	unlock, err := a.networks.lock(ctx, networkUID)
+	unlock, err := a.networks.Lock(ctx, networkUID)
 	if err != nil {
 		return err
 	}
@@ -83,31 +90,27 @@ func (a *Activities) wirePort(ctx context.Context, server activities.Server, p m
 func (a *Activities) admit(ctx context.Context, server activities.Server, p manifest.Port) (attached bool, err error) {
 	action := "wire " + p.Eth()
 	port, err := a.sw.Port(ctx, p.Device)
-	if errors.Is(err, errs.ErrNotFound) {
-		index, err := a.stack.DeviceIndex(p.Device)
-		if err == nil && index == 0 {
-			err = errs.NewTransient(server.Ref(), action, fmt.Errorf("device %s: %w: the domain is not started", p.Device, errs.ErrNotFound))
-		}
-		return false, err
-	}
 	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		return false, a.present(server, p)
 	case err != nil:
 		return false, err
-	case !ownedBy(port, server, p):
+	case !port.OwnedBy(server.UID, p.MAC):
 		return true, errs.NewPermanent(server.Ref(), action, fmt.Errorf("port %s: %w", p.Device, errs.ErrNotManaged), "remove the port with ovs-vsctl, or find out who made it")
 	case port.Bridge != p.Bridge:
 		return true, errs.NewTransient(server.Ref(), action, fmt.Errorf("port %s is on bridge %s, not %s: %w", p.Device, port.Bridge, p.Bridge, errs.ErrConflict))
 	}
-	return true, nil
+	return true, a.present(server, p)
 }
 
-// ownedBy tells whether a port is a NIC's: by our mark, or before there is one by
-// libvirt's, which holds the guest's MAC.
-func ownedBy(port ovsx.Port, server activities.Server, p manifest.Port) bool {
-	if owner := port.ExternalIDs[ovsx.KeyServer]; owner != "" {
-		return owner == server.UID
+// present tells whether the guest's end of a port is there: the port itself stays when a
+// guest ends while libvirtd is away.
+func (a *Activities) present(server activities.Server, p manifest.Port) error {
+	index, err := a.stack.DeviceIndex(p.Device)
+	if err == nil && index == 0 {
+		err = errs.NewTransient(server.Ref(), "wire "+p.Eth(), errNoDevice)
 	}
-	return port.ExternalIDs[ovsx.KeyAttachedMAC] == p.MAC
+	return err
 }
 
 // open lets a wired port send what its rules allow. On the userspace datapath the host's

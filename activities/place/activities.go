@@ -68,6 +68,10 @@ func choose(in In, r capacity.Reservation, hosts []capacity.Host) (string, error
 		if wanted != "" && h.Name != wanted {
 			continue
 		}
+		if h.Lost && wanted != "" {
+			return "", errs.NewPermanent(in.Owner, "choose a host", fmt.Errorf("host %s was declared lost", wanted),
+				"bring it back, or take out what binds it to that host: nodeName, volumes that are there")
+		}
 		known = true
 		switch lacks := h.Lacks(r); {
 		case !h.Alive:

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/internal/ansiblex/inguest"
 	"burrow.dev/burrow/internal/cloudinit"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/sshkeys"
@@ -34,7 +35,9 @@ type Config struct {
 	Secrets sshkeys.Store
 	// Passwords gives what manifests name as secret:NAME.
 	Passwords Passwords
-	Log       *slog.Logger
+	// Bundles has the folders of playbooks that run in the guest.
+	Bundles inguest.Bundles
+	Log     *slog.Logger
 }
 
 // Passwords is the secrets that people set.
@@ -70,15 +73,25 @@ func (a *Activities) Write(ctx context.Context, in WriteIn) (WriteOut, error) {
 	}
 	cfg := configOf(in, keys)
 	cfg.RootPassword = root
+	if in.Play != nil {
+		if cfg.Files, cfg.Commands, err = a.play(ctx, in); err != nil {
+			return WriteOut{}, about(in.Server, "write seed", err)
+		}
+	}
 	seed, err := cloudinit.Render(cfg)
 	if err != nil {
 		return WriteOut{}, about(in.Server, "write seed", err)
 	}
-	path := filepath.Join(a.cfg.Dir, in.Server.UID+"-"+seed.Digest()[:hashLength]+".iso")
+	path := a.path(in.Server, seed)
 	if err := writeOnce(path, seed); err != nil {
 		return WriteOut{}, fileError(in.Server, "write seed", err)
 	}
 	return WriteOut{Path: path, HostKeys: []string{keys.HostKeyLine()}, Login: cfg.Users[0].Name}, nil
+}
+
+// path is where a seed is: its name says whose it is, and what is in it.
+func (a *Activities) path(server activities.Server, seed cloudinit.Seed) string {
+	return filepath.Join(a.cfg.Dir, server.UID+"-"+seed.Digest()[:hashLength]+".iso")
 }
 
 // Remove deletes every seed of a server, and its keys when asked to. None is success.

@@ -281,3 +281,35 @@ func TestPruneLeavesTheNamedSeedAndTheKeys(t *testing.T) {
 	require.FileExists(t, fresh.Path)
 	require.NotEmpty(t, store.held)
 }
+
+func TestASeedOfOtherNICsIsElseTheSame(t *testing.T) {
+	a, _, dir := setup(t)
+	out, err := a.Write(t.Context(), input())
+	require.NoError(t, err)
+	was := read(t, out.Path)
+	in := seed.ReaddressIn{Server: input().Server, Seed: out.Path, Ports: append(input().Ports, manifest.Port{Index: 1, MAC: "52:54:00:00:00:02", Addresses: []string{"10.1.0.2/24"}, MTU: 1500})}
+	other, err := a.Readdress(t.Context(), in)
+	require.NoError(t, err)
+	again, err := a.Readdress(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, other, again)
+	require.NotEqual(t, out.Path, other.Path)
+	require.FileExists(t, out.Path, "the guest may still have it")
+	now := read(t, other.Path)
+	require.Contains(t, now["network-config"], "52:54:00:00:00:02")
+	require.Equal(t, was["user-data"], now["user-data"])
+	require.Equal(t, was["meta-data"], now["meta-data"], "cloud-init must not take it for a new server")
+
+	in.Ports = input().Ports
+	back, err := a.Readdress(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, out.Path, back.Path, "the same content is the same file")
+
+	in.Seed = filepath.Join(dir, uid+"-000000000000.iso")
+	_, err = a.Readdress(t.Context(), in)
+	require.ErrorIs(t, err, errs.ErrNotFound)
+	require.ErrorContains(t, err, "burrow rebuild db")
+	in.Seed = "/etc/passwd"
+	_, err = a.Readdress(t.Context(), in)
+	require.ErrorIs(t, err, errs.ErrInvalid)
+}

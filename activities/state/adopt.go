@@ -31,7 +31,7 @@ func (a *Activities) Adopt(ctx context.Context, in AdoptIn) (AdoptOut, error) {
 		}
 		op := in.Operation
 		// What it took over says what was lost, also to the attempt that asks again.
-		op.Step = out.Was.Type
+		op.Step, op.Was = out.Was.Type, out.Was.Was
 		rec.Status.Operation = &op
 		return nil
 	})
@@ -44,7 +44,10 @@ func (a *Activities) Adopt(ctx context.Context, in AdoptIn) (AdoptOut, error) {
 		return AdoptOut{}, err
 	}
 	out.Found = true
-	out.Record, err = a.complete(ctx, rec)
+	if out.Record, err = a.complete(ctx, rec); err != nil {
+		return out, err
+	}
+	out.Lost, err = a.store.LostNames(ctx)
 	return out, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,7 +20,11 @@ func (a *Activities) Begin(ctx context.Context, in BeginIn) (BeginOut, error) {
 	case manifest.PhaseProvisioning:
 		return a.beginBuild(ctx, in)
 	case manifest.PhaseUpdating:
-		rec, err := a.change(ctx, in, allowUpdate)
+		lost, err := a.store.LostNames(ctx)
+		if err != nil {
+			return BeginOut{}, err
+		}
+		rec, err := a.change(ctx, in, func(in BeginIn, rec *manifest.Record) error { return allowUpdate(in, rec, lost) })
 		if errors.Is(err, errs.ErrNotFound) {
 			return BeginOut{}, refuse(in, errs.ErrNotFound, "create it first: burrow apply")
 		}
@@ -36,7 +41,11 @@ func (a *Activities) Begin(ctx context.Context, in BeginIn) (BeginOut, error) {
 		if err == nil {
 			rec, err = a.complete(ctx, rec)
 		}
-		return BeginOut{Found: err == nil, Record: rec}, err
+		if err != nil {
+			return BeginOut{}, err
+		}
+		lost, err := a.store.LostNames(ctx)
+		return BeginOut{Found: true, Record: rec, Lost: lost}, err
 	}
 	return BeginOut{}, refuse(in, fmt.Errorf("%w phase %q", errs.ErrInvalid, in.Phase), "")
 }
@@ -85,8 +94,13 @@ func newRecord(in BeginIn) manifest.Record {
 }
 
 // allowUpdate keeps spec and status. An update that ended without finishing (somebody
-// terminated it) is taken over: it changed nothing that the next one does not settle.
-func allowUpdate(in BeginIn, rec *manifest.Record) error {
+// terminated it) is taken over: it changed nothing that the next one does not settle. What
+// is on a lost host cannot be changed.
+func allowUpdate(in BeginIn, rec *manifest.Record, lost []string) error {
+	if host := rec.Status.Host; slices.Contains(lost, host) {
+		return refuse(in, fmt.Errorf("host %s, which it is on, was declared lost", host),
+			"bring the host back; or build it on another host, without its data: `burrow delete "+object(in)+"`, then apply it again")
+	}
 	if phase := rec.Status.Phase; phase == manifest.PhaseFailed || (!phase.Settled() && phase != manifest.PhaseUpdating) {
 		return refuse(in, fmt.Errorf("%w state: it is %s", errs.ErrInvalid, phase), "see burrow describe "+object(in))
 	}
@@ -113,7 +127,16 @@ func allowDelete(in BeginIn, rec *manifest.Record) error {
 func occupy(in BeginIn, rec *manifest.Record) {
 	op := in.Operation
 	rec.Status.Find()
+	op.Was = wasBefore(rec.Status)
 	rec.Status.Phase, rec.Status.Operation = in.Phase, &op
+}
+
+// wasBefore is the phase that a record had when nobody worked on it.
+func wasBefore(s manifest.Status) manifest.Phase {
+	if !s.Phase.Settled() && s.Operation != nil {
+		return s.Operation.Was // that operation is lost
+	}
+	return s.Phase
 }
 
 // errSame ends an update that has nothing to write.

@@ -24,7 +24,7 @@ type BeginIn struct {
 // Provisioning: absent, or Failed with nothing left → new UID. A record that this very
 // run (Operation.RunID) wrote → the same answer again. A settled record that exists →
 // Permanent ErrExists. Another operation's → ErrBusy.
-// Updating: absent → Permanent ErrNotFound; settled and not Failed → the phase and the
+// Updating: absent → Permanent ErrNotFound; on a lost host → Permanent; settled and not Failed → the phase and the
 // operation change, spec and status stay.
 // Deleting: absent → Found false, success. The record keeps its UID and status; a host and
 // networks that an interrupted build had not noted yet are filled in from its reservation
@@ -34,6 +34,8 @@ type BeginOut struct {
 	Record manifest.Record `json:"record"`
 	// Decision answers Declared; what cannot be changed → Permanent, and nothing is written.
 	Decision manifest.Decision `json:"decision,omitzero"`
+	// Lost are the hosts that are declared lost, for a delete: it does not wait for them.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // FinishIn writes the settled status of a record whole. The phase is Status.Phase.
@@ -118,6 +120,8 @@ type AwaitClosedIn struct {
 type VolumesIn struct {
 	Server activities.Server `json:"server"`
 	Names  []string          `json:"names"`
+	// All detaches whatever is attached to the uid, named or not.
+	All bool `json:"all,omitempty"`
 }
 
 // VolumesOut holds the volumes' records, in order.
@@ -141,4 +145,34 @@ type AdoptOut struct {
 	Record manifest.Record `json:"record"`
 	// Was is the operation that did not finish.
 	Was manifest.Operation `json:"was"`
+	// Lost are the hosts that are declared lost.
+	Lost []string `json:"lost,omitempty"`
+}
+
+// TargetsIn asks for the servers of a Playbook.
+type TargetsIn struct {
+	Owner   string           `json:"owner"` // "playbook/k3s"
+	Targets manifest.Targets `json:"targets"`
+}
+
+// TargetsOut are the servers, by name. One that is missing, failed, stopped or on a lost host
+// → Permanent, and so are labels that no server has, more than MaxTargets, and servers on more than one
+// host. One that another operation works on → transient: it is waited for.
+type TargetsOut struct {
+	Servers []Target `json:"servers"`
+}
+
+// MaxTargets is how many servers one run may be over: all of them are in one message.
+const MaxTargets = 200
+
+// Target is what a run needs of a server.
+type Target struct {
+	Server   activities.Server `json:"server"`
+	Identity string            `json:"identity"` // manifest.TargetIdentity
+	Host     string            `json:"host"`
+	Login    string            `json:"login"`
+	HostKeys []string          `json:"hostKeys"`
+	Ports    []manifest.Port   `json:"ports"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Image    string            `json:"image,omitempty"`
 }

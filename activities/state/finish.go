@@ -61,6 +61,9 @@ func (a *Activities) Hold(ctx context.Context, in HoldIn) (activities.Nothing, e
 		if status.Operation == nil {
 			status.Operation = rec.Status.Operation
 		}
+		if op := rec.Status.Operation; op != nil {
+			status.Operation.Was = op.Was
+		}
 		status.ObservedGeneration = rec.Status.ObservedGeneration
 		status.Message = in.Message
 		status.Conditions = withoutAttention(status.Conditions)

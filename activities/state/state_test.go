@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"golang.org/x/sync/errgroup"
 
-	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/state"
 	"burrow.dev/burrow/internal/config"
 	"burrow.dev/burrow/internal/devstacktest"
@@ -234,54 +233,6 @@ func TestDeleteOfNothingIsSuccessAndOfALeftOverRunTakesOver(t *testing.T) {
 	require.ErrorIs(t, err, errs.ErrNotFound)
 }
 
-func (d desk) volume(name string, phase manifest.Phase) {
-	_, err := d.store.Create(d.t.Context(), manifest.Record{
-		Kind: manifest.KindVolume, Metadata: manifest.RecordMeta{Metadata: manifest.Metadata{Name: name}, UID: "uid-" + name},
-		Status: manifest.Status{Phase: phase, Volume: &manifest.VolumeStatus{Path: "/pool/" + name}},
-	})
-	require.NoError(d.t, err)
-}
-
-func TestVolumesAreAttachedAllOrNoneAndToOneServer(t *testing.T) {
-	d := newDesk(t)
-	d.volume("data-1", manifest.PhaseReady)
-	d.volume("data-2", manifest.PhaseReady)
-	one, two := activities.Server{Name: "db", UID: "1"}, activities.Server{Name: "web", UID: "2"}
-	attached := func(name string) string {
-		rec, err := d.store.Get(t.Context(), manifest.KindVolume, name)
-		require.NoError(t, err)
-		return rec.Status.Volume.AttachedUID
-	}
-	for range 2 {
-		out, err := d.a.AttachVolumes(t.Context(), state.VolumesIn{Server: one, Names: []string{"data-1"}})
-		require.NoError(t, err)
-		require.Equal(t, "server/db", out.Records[0].Status.Volume.AttachedTo)
-	}
-	_, err := d.a.AttachVolumes(t.Context(), state.VolumesIn{Server: two, Names: []string{"data-2", "data-1"}})
-	require.ErrorIs(t, err, errs.ErrBusy)
-	require.ErrorContains(t, err, "server/db")
-	require.Empty(t, attached("data-2"), "all or none")
-	_, err = d.a.AttachVolumes(t.Context(), state.VolumesIn{Server: two, Names: []string{"data-2", "absent"}})
-	require.ErrorIs(t, err, errs.ErrNotFound)
-	require.ErrorContains(t, err, "volume/absent")
-	_, err = d.a.DetachVolumes(t.Context(), state.VolumesIn{Server: two, Names: []string{"data-1", "absent"}})
-	require.NoError(t, err)
-	require.Equal(t, "1", attached("data-1"), "another server's detach changes nothing")
-
-	del := state.BeginIn{Kind: manifest.KindVolume, Metadata: manifest.Metadata{Name: "data-1"}, Phase: manifest.PhaseDeleting, Operation: operation("d")}
-	_, err = d.begin(del)
-	require.ErrorIs(t, err, errs.ErrBusy)
-	require.ErrorContains(t, err, "attached to server/db; `burrow delete server/db` first; that keeps the volume's data")
-	for range 2 {
-		_, err = d.a.DetachVolumes(t.Context(), state.VolumesIn{Server: one, Names: []string{"data-1"}})
-		require.NoError(t, err)
-	}
-	_, err = d.begin(del)
-	require.NoError(t, err)
-	_, err = d.a.AttachVolumes(t.Context(), state.VolumesIn{Server: two, Names: []string{"data-1"}})
-	require.ErrorIs(t, err, errs.ErrBusy, "it is being deleted")
-}
-
 func TestAnOperationOnALostServerDoesNotCarryItsLossOn(t *testing.T) {
 	d := newDesk(t)
 	first, err := d.begin(build(testRun))
@@ -299,37 +250,4 @@ func TestAnOperationOnALostServerDoesNotCarryItsLossOn(t *testing.T) {
 	require.Nil(t, begun.Record.Status.Lost)
 	require.Equal(t, "as it was", begun.Record.Status.Message, "what the operation writes at its end is made from this")
 	require.Equal(t, first.Record.Metadata.UID, begun.Record.Metadata.UID)
-}
-
-func TestWhatAServerIsToBecomeIsDecidedBeforeItsRecordIsTaken(t *testing.T) {
-	d := newDesk(t)
-	in := build(testRun)
-	in.Spec = []byte(`{"cpu":1,"mmImage":"debian12"}`)
-	out, err := d.begin(in)
-	require.NoError(t, err)
-	require.NoError(t, d.run(d.a.Finish, state.FinishIn{
-		Kind: manifest.KindServer, Name: "db", UID: out.Record.Metadata.UID, Status: manifest.Status{Phase: manifest.PhaseRunning},
-	}))
-	before := d.get("db")
-	update := state.BeginIn{Kind: manifest.KindServer, Metadata: manifest.Metadata{Name: "db"}, Phase: manifest.PhaseUpdating, Operation: operation("u")}
-	become := func(spec string) *manifest.Declared {
-		return &manifest.Declared{Kind: manifest.KindServer, Metadata: before.Metadata.Metadata, Spec: []byte(spec)}
-	}
-
-	update.Declared = become(`{"cpu":1,"mmImage":"debian13"}`)
-	_, err = d.begin(update)
-	require.ErrorIs(t, err, errs.ErrInvalid)
-	require.Equal(t, errs.Permanent, errs.ClassOf(err))
-	require.Equal(t, before, d.get("db"), "what is refused is not begun")
-
-	update.Declared = become(`{"cpu":2,"mmImage":"debian12"}`)
-	for range 2 {
-		out, err = d.begin(update)
-		require.NoError(t, err)
-		require.True(t, out.Decision.Change.Machine)
-		require.Equal(t, manifest.PhaseUpdating, d.get("db").Status.Phase)
-	}
-	looked, err := d.a.Look(t.Context(), state.LookIn{Kind: manifest.KindServer, Name: "db", Declared: become(string(before.Spec))})
-	require.NoError(t, err)
-	require.True(t, looked.Decision.Stands)
 }

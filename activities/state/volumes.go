@@ -47,9 +47,19 @@ func attach(rec *manifest.Record, in VolumesIn) error {
 }
 
 // DetachVolumes takes volumes from a server, where they are attached to its uid. Others,
-// and those that are gone, are left alone.
+// and those that are gone, are left alone. With in.All it takes every one. A server without
+// a uid, which is one that is not there, has none.
 func (a *Activities) DetachVolumes(ctx context.Context, in VolumesIn) (VolumesOut, error) {
-	recs, err := a.store.GetMany(ctx, manifest.KindVolume, in.Names...)
+	if in.Server.UID == "" {
+		return VolumesOut{}, nil
+	}
+	var recs []manifest.Record
+	var err error
+	if in.All {
+		recs, err = a.store.List(ctx, manifest.KindVolume)
+	} else {
+		recs, err = a.store.GetMany(ctx, manifest.KindVolume, in.Names...)
+	}
 	if err != nil {
 		return VolumesOut{}, err
 	}

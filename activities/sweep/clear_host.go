@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -34,6 +35,9 @@ func (h *Host) ClearHost(ctx context.Context, in ClearIn) (ClearOut, error) {
 	return clearAll(in, func(f Finding) error {
 		if f.Thing != ThingNetwork && who.lives(f.UID) {
 			return errLives
+		}
+		if why := who.keeps(); why != "" {
+			return errors.New(why)
 		}
 		h.cfg.Log.Info("sweep removes", slog.String("object", f.Object), slog.String("uid", f.UID))
 		err := h.remove(ctx, f, inv, removed)

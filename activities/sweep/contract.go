@@ -72,6 +72,9 @@ type Finding struct {
 	// Revision of a claim.
 	Revision int64 `json:"revision,omitempty"`
 
+	// Kept says why it is not removed although nobody seems to own it.
+	Kept string `json:"kept,omitempty"`
+
 	// Since is the first sighting.
 	Since   time.Time `json:"since,omitzero"`
 	Verdict Verdict   `json:"verdict,omitempty"`
@@ -103,6 +106,8 @@ type UnfinishedOut struct {
 	More    int          `json:"more,omitempty"`
 	Alive   []string     `json:"alive,omitempty"`
 	Away    []string     `json:"away,omitempty"`
+	// Lost are those of Away that are declared lost: nobody waits for them.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // UnfinishedMost bounds how many operations one sweep starts.

@@ -6,14 +6,12 @@ import (
 	"slices"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
-
+	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/addrspace"
 	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/internal/etcdstate"
 	"burrow.dev/burrow/internal/etcdstate/addresses"
+	"burrow.dev/burrow/internal/temporalclient"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -33,6 +31,8 @@ type Store interface {
 	Claims(ctx context.Context) ([]etcdstate.Claimed, error)
 	DropClaim(ctx context.Context, c etcdstate.Claimed) error
 	ForgetDeleted(ctx context.Context, now time.Time) error
+	LostNames(ctx context.Context) ([]string, error)
+	Owing(ctx context.Context) (map[string]string, error)
 	Sight(ctx context.Context, change func(etcdstate.Sightings) etcdstate.Sightings) (etcdstate.Sightings, error)
 }
 
@@ -50,26 +50,18 @@ type Secrets interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Workflows is what the control side needs of Temporal's client.
-type Workflows interface {
-	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
-}
-
 // Control is the part of the activities that looks at etcd and at Temporal.
 type Control struct {
 	store     Store
 	pools     Pools
 	secrets   Secrets
-	workflows Workflows
+	workflows temporalclient.Describer
 }
 
 // NewControl makes the control side.
-func NewControl(store Store, pools Pools, secrets Secrets, workflows Workflows) *Control {
+func NewControl(store Store, pools Pools, secrets Secrets, workflows temporalclient.Describer) *Control {
 	return &Control{store: store, pools: pools, secrets: secrets, workflows: workflows}
 }
-
-// nextSuffix ends the ID of the workflow that is about to start an operation on a resource.
-const nextSuffix = "/next"
 
 // Unfinished lists the records whose operation ended without finishing. A record is read,
 // then Temporal is asked, then the record is read again: an operation that ends in between
@@ -121,7 +113,8 @@ func (a *Control) hosts(ctx context.Context, out *UnfinishedOut) error {
 			out.Away = append(out.Away, h.Metadata.Name)
 		}
 	}
-	return nil
+	out.Lost, err = a.store.LostNames(ctx)
+	return err
 }
 
 // lost reports whether nobody works on an unsettled record any more.
@@ -158,7 +151,7 @@ func (a *Control) unfinished(ctx context.Context, rec manifest.Record) (Unfinish
 // open reports whether an operation works on a resource, or is about to. What is about to
 // start one is looked for first: it ends when that one is open.
 func (a *Control) open(ctx context.Context, ref string) (bool, error) {
-	for _, id := range []string{ref + nextSuffix, ref} {
+	for _, id := range []string{ref + activities.NextSuffix, ref} {
 		open, err := a.openWorkflow(ctx, id)
 		if err != nil || open {
 			return open, err
@@ -168,17 +161,9 @@ func (a *Control) open(ctx context.Context, ref string) (bool, error) {
 }
 
 func (a *Control) openWorkflow(ctx context.Context, id string) (bool, error) {
-	desc, err := a.workflows.DescribeWorkflowExecution(ctx, id, "")
-	var unknown *serviceerror.NotFound
-	switch {
-	case errors.As(err, &unknown):
-		return false, nil
-	case err != nil:
+	run, err := temporalclient.OpenRun(ctx, a.workflows, id)
+	if err != nil {
 		return false, errs.NewTransient(id, "look for its operation", err)
 	}
-	switch desc.GetWorkflowExecutionInfo().GetStatus() {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
-		return true, nil
-	}
-	return false, nil
+	return run != "", nil
 }

@@ -225,7 +225,7 @@ func (h *Host) networks(inv inventory, who owners) []Finding {
 		}
 		all = append(all, Finding{
 			ID: h.id(ThingNetwork, uid), Thing: ThingNetwork, Host: h.cfg.Name, UID: uid, Name: name, Deleted: true,
-			Object: "network " + name + " on " + h.cfg.Name, Problem: "it stands, and no server there needs it",
+			Object: "network " + name + " on " + h.cfg.Name, Problem: "it stands, and no server there needs it", Kept: who.keeps(),
 		})
 	}
 	return sorted(all)

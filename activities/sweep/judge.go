@@ -26,7 +26,11 @@ func (a *Control) Judge(ctx context.Context, in JudgeIn) (JudgeOut, error) {
 	if err != nil {
 		return JudgeOut{}, err
 	}
-	j := judgement{in: in, now: now, bodies: bodiesOf(in.Findings)}
+	owing, err := a.store.Owing(ctx)
+	if err != nil {
+		return JudgeOut{}, err
+	}
+	j := judgement{in: in, now: now, bodies: bodiesOf(in.Findings), owing: owing}
 	for i := range in.Findings {
 		f := &in.Findings[i]
 		first, seen := before[f.ID]
@@ -87,6 +91,7 @@ type judgement struct {
 	in     JudgeIn
 	now    time.Time
 	bodies []string
+	owing  map[string]string // the lost host that owes something of a uid
 }
 
 func (j judgement) judge(f *Finding, seen, busy bool) {
@@ -94,8 +99,13 @@ func (j judgement) judge(f *Finding, seen, busy bool) {
 	grace := time.Duration(j.in.GraceSeconds) * time.Second
 	asked := slices.ContainsFunc(j.in.Remove, match)
 	switch {
+	case f.Kept != "" && f.Thing != ThingClaim:
+		f.Verdict, f.Next = VerdictWait, f.Kept
 	case busy:
 		f.Verdict, f.Next = VerdictWait, "an operation is open on "+f.Ref+"; nothing is done meanwhile"
+	case j.owing[f.UID] != "" && !asked:
+		f.Verdict = VerdictWait
+		f.Next = "kept while host " + j.owing[f.UID] + " is lost: its guest may still run there. If that machine is destroyed: `burrow sweep --remove " + short(f.UID) + "`"
 	case f.Thing != ThingClaim && !f.Deleted && !asked && slices.ContainsFunc(j.bodies, match):
 		f.Verdict = VerdictAsk
 		f.Next = "burrow does not know that it was deleted, and keeps it: `burrow sweep --remove " + short(f.UID) + "` removes it for good"

@@ -13,7 +13,7 @@ import (
 )
 
 // missing are parts of settled servers of this host that are not here. Nothing is made
-// again by a sweep: what can be, the server's next start makes. What is here is listed
+// again by a sweep. What is here is listed
 // after the records, and the records are read once more: only what did not change counts.
 func (h *Host) missing(ctx context.Context, who owners) ([]Finding, error) {
 	domains, _, err := h.allDomains(ctx)
@@ -42,18 +42,19 @@ func (h *Host) missingOf(rec manifest.Record, domains []marked, ports []ovsx.Por
 	note := func(what, problem, next string) {
 		all = append(all, noteOf(rec, h.id(ThingRecord, rec.Metadata.UID+"/"+what), h.cfg.Name, problem, next))
 	}
+	mend := mendOf(rec)
 	for _, d := range rec.Status.Disks {
 		if absent(d.Path) {
-			note("disk/"+d.Name, "its disk "+d.Name+" is gone: "+d.Path, "nothing by itself: bring the file back, or delete the server and apply it again")
+			note("disk/"+d.Name, "its disk "+d.Name+" is gone: "+d.Path, mend)
 		}
 	}
 	if absent(rec.Status.Seed) {
-		note("seed", "its seed is gone: "+rec.Status.Seed, "nothing by itself: a running guest goes on; delete the server and apply it again before its next start")
+		note("seed", "its seed is gone: "+rec.Status.Seed, mend)
 	}
 	i := slices.IndexFunc(domains, func(d marked) bool { return d.uid == rec.Metadata.UID })
 	switch {
 	case i < 0:
-		note("domain", "libvirt has no domain of it", "nothing by itself: `burrow start "+rec.Metadata.Name+"` defines it again")
+		note("domain", "libvirt has no domain of it", mend)
 	case rec.Status.Phase == manifest.PhaseRunning && domains[i].State == "running":
 		for _, p := range rec.Status.Ports {
 			if !slices.ContainsFunc(ports, func(o ovsx.Port) bool { return o.Name == p.Device }) {
@@ -62,6 +63,21 @@ func (h *Host) missingOf(rec manifest.Record, domains []marked, ports []ovsx.Por
 		}
 	}
 	return all
+}
+
+// mendOf says how a person makes a server whole that lost something: its domain is made by
+// its next start, for which every file must be there; its boot disk and seed by a rebuild.
+func mendOf(rec manifest.Record) string {
+	name, disks := rec.Metadata.Name, rec.Status.Disks
+	remove := "or `burrow delete server/" + name + "` and apply it again"
+	data := slices.ContainsFunc(disks[min(1, len(disks)):], func(d manifest.Disk) bool { return absent(d.Path) })
+	switch {
+	case data:
+		return "nothing by itself: bring the file back, " + remove
+	case absent(rec.Status.Seed), len(disks) > 0 && absent(disks[0].Path):
+		return "nothing by itself: bring the file back; or `burrow rebuild " + name + "`, which makes a new boot disk and seed; " + remove
+	}
+	return "nothing by itself: `burrow start " + name + "` defines it again"
 }
 
 func absent(path string) bool {

@@ -15,8 +15,8 @@ type Records interface {
 	Deleted(ctx context.Context) (map[string]etcdstate.Deleted, error)
 }
 
-// ownerKinds are the kinds whose uid owns something.
-var ownerKinds = []manifest.Kind{manifest.KindServer, manifest.KindNetwork, manifest.KindVolume, manifest.KindImage}
+// ownerKinds are the kinds whose uid may own something, and whose operations can be lost.
+var ownerKinds = []manifest.Kind{manifest.KindServer, manifest.KindNetwork, manifest.KindVolume, manifest.KindImage, manifest.KindPlaybook}
 
 // owners is who there is, read after what they may have left was listed.
 type owners struct {
@@ -24,6 +24,9 @@ type owners struct {
 	deleted map[string]etcdstate.Deleted
 	hosts   map[string]bool
 	names   map[string]string // refs of those who are gone, where something else tells
+	// damaged are records that cannot be read. Nobody knows their uids, so whatever has no
+	// known owner may be theirs.
+	damaged []manifest.Record
 }
 
 // readOwners reads the records, then what is deleted: a uid that is deleted in between is
@@ -36,6 +39,10 @@ func readOwners(ctx context.Context, store Records) (owners, error) {
 			return o, err
 		}
 		for _, rec := range recs {
+			if rec.Status.Phase == manifest.PhaseDamaged {
+				o.damaged = append(o.damaged, rec)
+				continue
+			}
 			o.records[rec.Metadata.UID] = rec
 		}
 	}
@@ -61,6 +68,31 @@ func (o owners) lives(uid string) bool {
 	return !gone || rec.Status.Phase != manifest.PhaseFailed
 }
 
+// keeps says why nothing without a known owner is removed now; "" when it may be.
+func (o owners) keeps() string {
+	if len(o.damaged) == 0 {
+		return ""
+	}
+	var refs []string
+	for _, rec := range o.damaged {
+		refs = append(refs, manifest.Ref(rec.Kind, rec.Metadata.Name))
+	}
+	return "kept while the record of " + some(refs) + " cannot be read: it may belong to it"
+}
+
+// unreadable are the findings about records that cannot be read.
+func (o owners) unreadable() []Finding {
+	var all []Finding
+	for _, rec := range o.damaged {
+		ref := manifest.Ref(rec.Kind, rec.Metadata.Name)
+		all = append(all, Finding{
+			ID: "record/" + ref, Thing: ThingRecord, Ref: ref, Object: ref, Problem: "its record cannot be read: " + cutText(rec.Status.Message),
+			Verdict: VerdictNote, Next: "nothing by itself: bring it back by `burrow restore` or etcdctl; until then no leftover is removed",
+		})
+	}
+	return all
+}
+
 // ref names the owner as users do; "" when nobody knows.
 func (o owners) ref(uid string) string {
 	if rec, ok := o.records[uid]; ok {
@@ -78,6 +110,7 @@ func (o owners) orphan(f Finding) Finding {
 	if f.Ref == "" {
 		f.Ref = o.ref(f.UID)
 	}
+	f.Kept = o.keeps()
 	if f.Problem == "" {
 		f.Problem = "left behind: its record is missing"
 		switch {

@@ -10,6 +10,7 @@ import (
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/keylock"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -23,6 +24,7 @@ type Libvirt interface {
 	CloneVolume(ctx context.Context, pool string, def *libvirtxml.StorageVolume, from string) error
 	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
 	DeleteVolume(ctx context.Context, pool, name string) error
+	RunningDisks(ctx context.Context, uuid string) ([]string, error)
 }
 
 // Config is what the activities need.
@@ -30,18 +32,27 @@ type Config struct {
 	Libvirt Libvirt
 	// Pool is the libvirt pool for everything made here.
 	Pool string
-	Log  *slog.Logger
+	// Marks is the folder that remembers which volumes of the pool are burrow's. MarkStanding
+	// makes it.
+	Marks string
+	Log   *slog.Logger
 }
 
 // Activities makes and deletes volumes on this host.
-type Activities struct{ cfg Config }
+type Activities struct {
+	cfg   Config
+	marks marks
+	// names orders what is done to one volume: it and its mark change together, also while
+	// an attempt that was given up still runs.
+	names keylock.Locks
+}
 
 // New makes the activities.
 func New(cfg Config) *Activities {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Activities{cfg: cfg}
+	return &Activities{cfg: cfg, marks: marks{cfg.Marks}}
 }
 
 // Build makes the disks that the server owns and looks up those that are attached to it.

@@ -6,8 +6,10 @@
 //	Volume resource                         vol-<name>-<uid8>.qcow2
 //
 // The owner's uid is in the name, so that an interrupted create meets its own volume
-// again, a delete needs no list, and no name of ours can be somebody else's. Nothing is
-// deleted by path, and nothing is looked for by listing.
+// again, and a delete needs no list. What makes a volume ours is its mark, a file of the
+// same name in a folder beside the pool, written after it was seen that nothing of that
+// name is there, and before anything is made. What has no mark is refused, and never
+// deleted. Nothing is deleted by path, and nothing is looked for by listing.
 //
 // A volume that is there is adopted when it is whole, grown when it is smaller than
 // asked, and made again only when it is the torso of an interrupted copy.

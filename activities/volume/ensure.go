@@ -3,8 +3,6 @@ package volume
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -21,7 +19,8 @@ const (
 	rawMargin = uint64(1) << 20
 )
 
-// ensure makes a disk stand as wanted: look, act, verify.
+// ensure makes a disk stand as wanted: look, act, verify. What stands there and has no mark
+// of ours is refused.
 func (a *Activities) ensure(ctx context.Context, object string, w wanted) (manifest.Disk, error) {
 	if w.attached {
 		return a.lookUp(ctx, object, w.disk)
@@ -30,16 +29,20 @@ func (a *Activities) ensure(ctx context.Context, object string, w wanted) (manif
 	if err != nil {
 		return w.disk, about(object, w.disk, err)
 	}
-	have, err := a.cfg.Libvirt.Volume(ctx, w.disk.Pool, w.disk.Volume)
-	if err == nil && torso(have, w, size) {
-		a.cfg.Log.Info("making a half-written volume again", "volume", w.disk.Volume)
-		if err := a.delete(ctx, w.disk.Volume); err != nil {
-			return w.disk, about(object, w.disk, err)
-		}
-		err = errs.ErrNotFound
+	unlock, err := a.names.Lock(ctx, w.disk.Volume)
+	if err != nil {
+		return w.disk, about(object, w.disk, err)
 	}
-	if errors.Is(err, errs.ErrNotFound) {
-		have, err = a.create(ctx, w, size)
+	defer unlock()
+	made, err := a.marks.has(w.disk.Volume)
+	if err != nil {
+		return w.disk, about(object, w.disk, err)
+	}
+	var have *libvirtxml.StorageVolume
+	if made {
+		have, err = a.adopt(ctx, w, size)
+	} else {
+		have, err = a.makeFirst(ctx, w, size)
 	}
 	if err != nil {
 		return w.disk, about(object, w.disk, err)
@@ -48,6 +51,44 @@ func (a *Activities) ensure(ctx context.Context, object string, w wanted) (manif
 		return w.disk, about(object, w.disk, err)
 	}
 	return verify(object, w, have)
+}
+
+// makeFirst marks a volume as ours and makes it. The order is what makes the mark true:
+// nothing of that name is there when it is written, and nothing of ours is made before.
+func (a *Activities) makeFirst(ctx context.Context, w wanted, size uint64) (*libvirtxml.StorageVolume, error) {
+	path, there, err := a.file(ctx, w.disk.Volume)
+	if err != nil {
+		return nil, err
+	}
+	if there {
+		return nil, errs.NewPermanent("volume "+w.disk.Volume, "make",
+			errs.Reason("%w: %s was there already", errs.ErrNotManaged, path), "move that file away, then apply again")
+	}
+	if err := a.marks.add(w.disk.Volume); err != nil {
+		return nil, err
+	}
+	have, err := a.create(ctx, w, size)
+	if errors.Is(err, errs.ErrExists) {
+		// Somebody was quicker, this very moment: it is not ours, and the next attempt says so.
+		err = errors.Join(err, a.marks.drop(w.disk.Volume))
+	}
+	return have, err
+}
+
+// adopt takes what an earlier attempt of ours has made, and makes what it has not.
+func (a *Activities) adopt(ctx context.Context, w wanted, size uint64) (*libvirtxml.StorageVolume, error) {
+	have, err := a.cfg.Libvirt.Volume(ctx, w.disk.Pool, w.disk.Volume)
+	if err == nil && torso(have, w, size) {
+		a.cfg.Log.Info("making a half-written volume again", "volume", w.disk.Volume)
+		if err := a.erase(ctx, w.disk.Volume); err != nil {
+			return nil, err
+		}
+		err = errs.ErrNotFound
+	}
+	if errors.Is(err, errs.ErrNotFound) {
+		return a.create(ctx, w, size)
+	}
+	return have, err
 }
 
 // size gives the bytes a disk shall have.
@@ -107,7 +148,7 @@ func (a *Activities) create(ctx context.Context, w wanted, size uint64) (*libvir
 		err = a.cfg.Libvirt.CreateVolume(ctx, w.disk.Pool, def)
 	}
 	if errors.Is(err, errs.ErrExists) {
-		// Made meanwhile, or a file that libvirt had not seen: the next attempt judges it.
+		// A file that libvirt had not seen, and has now: the next attempt judges it.
 		return nil, errs.NewTransient("volume "+w.disk.Volume, "create", err)
 	}
 	if err != nil {
@@ -117,11 +158,12 @@ func (a *Activities) create(ctx context.Context, w wanted, size uint64) (*libvir
 	return a.cfg.Libvirt.Volume(ctx, w.disk.Pool, w.disk.Volume)
 }
 
-// sweep deletes a half-written volume even when the operation was cancelled meanwhile.
+// sweep deletes a half-written volume and its mark, even when the operation was cancelled
+// meanwhile.
 func (a *Activities) sweep(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if err := a.delete(ctx, name); err != nil {
+	if err := a.forget(ctx, name); err != nil {
 		a.cfg.Log.Warn("a half-written volume is left to the undo", "volume", name, "err", err)
 	}
 }
@@ -179,32 +221,6 @@ func (a *Activities) lookUp(ctx context.Context, object string, disk manifest.Di
 		disk.Backing = []manifest.Backing{{Path: b.Path, Format: b.Format.Type}}
 	}
 	return disk, nil
-}
-
-// delete deletes a volume by the name that is ours; none is success. A file of that name
-// which libvirt has not seen yet is shown to it first.
-func (a *Activities) delete(ctx context.Context, name string) error {
-	err := a.cfg.Libvirt.DeleteVolume(ctx, a.cfg.Pool, name)
-	if !errors.Is(err, errs.ErrNotFound) {
-		return err
-	}
-	dir, err := a.cfg.Libvirt.PoolDir(ctx, a.cfg.Pool)
-	if errors.Is(err, errs.ErrNotFound) {
-		return nil // no pool, no volume
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err := a.cfg.Libvirt.RefreshPool(ctx, a.cfg.Pool); err != nil {
-		return err
-	}
-	if err := a.cfg.Libvirt.DeleteVolume(ctx, a.cfg.Pool, name); !errors.Is(err, errs.ErrNotFound) {
-		return err
-	}
-	return nil
 }
 
 // about names the server and the disk in a driver's error, and keeps its class.

@@ -37,9 +37,28 @@ func ParseName(volume string) (n Named, ok bool) {
 	return Named{}, false
 }
 
-// List gives the volumes in the pool's folder that have such names. The folder is read,
-// not the pool: libvirt may not have seen a file yet.
+// List gives the volumes in the pool that are burrow's: named so, and marked.
 func (a *Activities) List(ctx context.Context) ([]Named, error) {
+	all, err := a.named(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Named
+	for _, n := range all {
+		made, err := a.marks.has(n.Volume)
+		if err != nil {
+			return nil, err
+		}
+		if made {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// named gives the volumes in the pool's folder that have such names, whoever's. The folder
+// is read, not the pool: libvirt may not have seen a file yet.
+func (a *Activities) named(ctx context.Context) ([]Named, error) {
 	dir, err := a.cfg.Libvirt.PoolDir(ctx, a.cfg.Pool)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, nil

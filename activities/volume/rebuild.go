@@ -3,10 +3,12 @@ package volume
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
 )
 
 // Rebuild makes a new boot volume beside the one in use, under the other of the server's
@@ -30,16 +32,28 @@ func (a *Activities) Rebuild(ctx context.Context, in RebuildIn) (RebuildOut, err
 	return RebuildOut{Disk: disk}, err
 }
 
-// Discard deletes the server's boot volumes but the one in use. None is success.
+// Discard deletes the server's boot volumes but the one in use. None is success. One that
+// the guest runs from all the same is kept → Permanent: a rebuild that was lost left it so,
+// and while an operation waits nobody can restart the guest.
 func (a *Activities) Discard(ctx context.Context, in DiscardIn) (activities.Nothing, error) {
 	if err := a.checkInUse(in.Server, in.InUse); err != nil {
 		return activities.Nothing{}, err
 	}
+	runs, err := a.cfg.Libvirt.RunningDisks(ctx, manifest.DomainUUID(in.Server.UID))
+	if err != nil {
+		return activities.Nothing{}, errs.New(errs.ClassOf(err), in.Server.Ref(), "see which boot volume its guest runs from", err, "")
+	}
 	var failed error
 	for _, name := range bootVolumes(in.Server.Name, in.Server.UID, mainBoot, otherBoot) {
-		if name != in.InUse {
-			failed = errors.Join(failed, a.delete(ctx, name))
+		if name == in.InUse {
+			continue
 		}
+		if at := slices.IndexFunc(runs, func(path string) bool { return filepath.Base(path) == name }); at >= 0 {
+			return activities.Nothing{}, errs.NewPermanent(in.Server.Ref(), "delete the boot volume that is not in use",
+				errs.Reason("its guest runs from %s, and its record names %s: an earlier rebuild was lost", runs[at], in.InUse),
+				"copy what you want to keep, then `burrow restart "+in.Server.Name+"` runs it from "+in.InUse+" again")
+		}
+		failed = errors.Join(failed, a.delete(ctx, name))
 	}
 	if failed != nil {
 		return activities.Nothing{}, errs.New(errs.ClassOf(failed), in.Server.Ref(), "delete the boot volume that is not in use", failed, "")

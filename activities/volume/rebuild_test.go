@@ -1,7 +1,9 @@
 package volume_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 
 	"burrow.dev/burrow/activities/volume"
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
 )
 
 func TestANewBootDiskIsMadeBesideTheOneInUse(t *testing.T) {
@@ -61,4 +64,36 @@ func TestADiskInUseThatIsNotTheServersOwnKeepsAllOfThem(t *testing.T) {
 		require.ErrorIs(t, err, errs.ErrNotManaged)
 	}
 	require.FileExists(t, built.Disks[0].Path)
+}
+
+func TestABootDiskThatTheGuestRunsFromIsNeverDiscarded(t *testing.T) {
+	s := newSite(t, 0)
+	in := s.input()
+	built, err := s.Build(t.Context(), in)
+	require.NoError(t, err)
+	first := built.Disks[0]
+	rebuild := volume.RebuildIn{Server: in.Server, Image: s.image, Boot: in.Boot, InUse: first.Volume}
+	second, err := s.Rebuild(t.Context(), rebuild)
+	require.NoError(t, err)
+
+	// As a rebuild leaves it that was lost after the new guest had started.
+	id := manifest.DomainUUID(in.Server.UID)
+	file := filepath.Join(t.TempDir(), "domain.xml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `<domain type="qemu"><name>db</name><uuid>%s</uuid><memory unit="MiB">64</memory>
+<os><type arch="x86_64" machine="pc">hvm</type></os><devices>
+<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="%s"/><target dev="vda" bus="virtio"/></disk>
+</devices></domain>`, id, second.Disk.Path), 0o600))
+	virsh := func(args ...string) {
+		out, err := exec.CommandContext(t.Context(), "virsh", append([]string{"-c", "qemu:///system"}, args...)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	virsh("create", "--paused", file)
+	_, err = s.Rebuild(t.Context(), rebuild)
+	require.ErrorContains(t, err, "its guest runs from "+second.Disk.Path)
+	require.Equal(t, errs.Permanent, errs.ClassOf(err))
+	require.FileExists(t, second.Disk.Path)
+
+	virsh("destroy", id)
+	_, err = s.Rebuild(t.Context(), rebuild)
+	require.NoError(t, err, "off, it is what a rebuild left")
 }

@@ -30,6 +30,7 @@ type site struct {
 	conn  *libvirtx.Connection
 	pool  string
 	dir   string
+	marks string
 	image image.EnsureOut
 }
 
@@ -49,7 +50,17 @@ func newSite(t *testing.T, sizeMiB int) *site {
 	require.NoError(t, conn.EnsurePool(t.Context(), pool, dir))
 	img := image.EnsureOut{Pool: pool, Volume: "img-0123456789abcdef.qcow2", Path: filepath.Join(dir, "img-0123456789abcdef.qcow2"), Format: "qcow2", VirtualGiB: 1}
 	writeImage(t, img.Path)
-	return &site{volume.New(volume.Config{Libvirt: conn, Pool: pool}), conn, pool, dir, img}
+	s := &site{conn: conn, pool: pool, dir: dir, image: img}
+	s.install(t)
+	return s
+}
+
+// install begins with a host as it stands: burrow has no marks there yet.
+func (s *site) install(t *testing.T) {
+	t.Helper()
+	s.marks = filepath.Join(t.TempDir(), "disks")
+	s.Activities = volume.New(volume.Config{Libvirt: s.conn, Pool: s.pool, Marks: s.marks})
+	require.NoError(t, s.MarkStanding(t.Context()))
 }
 
 // writeImage makes a qcow2 of 3 MiB, all of it data, past libvirt.
@@ -74,9 +85,9 @@ func (s *site) input() volume.BuildIn {
 // files lists the pool's folder but for the image.
 func (s *site) files(t *testing.T) []string {
 	t.Helper()
+	names := []string{}
 	entries, err := os.ReadDir(s.dir)
 	require.NoError(t, err)
-	names := []string{}
 	for _, e := range entries {
 		if e.Name() != s.image.Volume {
 			names = append(names, e.Name())
@@ -144,6 +155,7 @@ func TestTheTorsoOfAnInterruptedCopyIsMadeAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "db-"+uid8+"-boot.raw"), make([]byte, 3<<20), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "db-"+uid8+"-data-boot.qcow2"), nil, 0o600))
 	require.NoError(t, s.conn.RefreshPool(t.Context(), s.pool))
+	s.install(t)
 	out, err := s.Build(t.Context(), in)
 	require.NoError(t, err)
 	got, err := exec.CommandContext(t.Context(), "qemu-img", "compare", "-f", "raw", "-F", "qcow2", out.Disks[0].Path, s.image.Path).CombinedOutput()
@@ -175,6 +187,7 @@ func TestARemoveFindsAFileThatLibvirtHasNotSeen(t *testing.T) {
 	in := s.input()
 	path := filepath.Join(s.dir, "db-"+in.Server.UID[:8]+"-boot.qcow2")
 	require.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
+	s.install(t)
 	_, err := s.Remove(t.Context(), volume.RemoveIn{Server: in.Server})
 	require.NoError(t, err)
 	require.NoFileExists(t, path)

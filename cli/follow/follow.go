@@ -40,7 +40,7 @@ type Outcome struct {
 
 // Run follows workflows and all they start until each has ended or waits for a person.
 // update gets the whole view after every change. When ctx ends it returns ctx's error;
-// the workflows go on.
+// the workflows go on. A Temporal that is out of reach is tried again for Patience.
 func Run(ctx context.Context, c client.Client, targets []Target, update func([]render.Operation)) ([]Outcome, error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,27 +84,6 @@ func (f *follower) add(t Target) {
 	f.views[t] = newReducer(t.ID)
 	f.order = append(f.order, t)
 	f.open.Go(func() { f.history(t) })
-}
-
-// history feeds a workflow's events into its view until it has ended or is held.
-func (f *follower) history(t Target) {
-	events := f.client.GetWorkflowHistory(f.ctx, t.ID, t.RunID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		e, err := events.Next()
-		if err != nil {
-			f.fail(err)
-			return
-		}
-		f.mu.Lock()
-		r := f.views[t]
-		r.apply(e)
-		children := r.children
-		r.children = nil
-		f.mu.Unlock()
-		for _, child := range children {
-			f.add(child)
-		}
-	}
 }
 
 // shown reports whether a workflow is a view of its own: one that only starts others is not.
@@ -157,11 +136,7 @@ func (f *follower) pending() {
 		if waiting != "" {
 			message = f.silent(waiting)
 		}
-		f.mu.Lock()
-		if !r.held && !r.closed {
-			r.op.Message = message
-		}
-		f.mu.Unlock()
+		f.say(t, message)
 	}
 }
 

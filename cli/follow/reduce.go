@@ -67,6 +67,9 @@ func (r *reducer) apply(e *historypb.HistoryEvent) {
 		r.ended(a.GetScheduledEventId(), at, render.Failed, words(a.GetFailure()))
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
 		r.ended(e.GetActivityTaskCanceledEventAttributes().GetScheduledEventId(), at, render.Skipped, "cancelled")
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+		// A person has decided; its phase says so only when its record does.
+		r.held, r.op.State, r.op.Message = false, render.Running, ""
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
 		child := e.GetChildWorkflowExecutionStartedEventAttributes().GetWorkflowExecution()
 		t := Target{ID: child.GetWorkflowId(), RunID: child.GetRunId()}
@@ -215,14 +218,14 @@ func (r *reducer) close(e *historypb.HistoryEvent, at time.Time) {
 }
 
 // cancelledWords says what a cancelled operation has left: builds are undone, and what a
-// power operation did by then is done.
+// power operation, a playbook or a sweep did by then is done.
 func (r *reducer) cancelledWords() string {
 	switch r.kind {
-	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments:
+	case workflows.NamePowerServer, workflows.NameStartNext, workflows.NameApplyDocuments, workflows.NameSweep, workflows.NameDrift, workflows.NameScheduled:
 		return "cancelled"
 	case workflows.NameRebuildServer, workflows.NameUpdateServer:
 		return "cancelled; the server is as it was"
-	case workflows.NameConfigureServer:
+	case workflows.NameConfigureServer, workflows.NameRunPlaybook:
 		return "cancelled; what the playbook had done by then is done"
 	}
 	return "cancelled; everything it had made is removed"

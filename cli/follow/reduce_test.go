@@ -1,14 +1,11 @@
 package follow
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/cli/render"
 	"burrow.dev/burrow/workflows"
@@ -17,13 +14,8 @@ import (
 // replayed reads a recorded history into a view; upTo < 0: all of it.
 func replayed(t *testing.T, name string, upTo func(*historypb.HistoryEvent) bool) *reducer {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "workflows", "testdata", "histories", name))
-	require.NoError(t, err)
-	defer f.Close()
-	h, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
-	require.NoError(t, err)
 	r := newReducer("server/db")
-	for _, e := range h.Events {
+	for _, e := range history(t, name) {
 		r.apply(e)
 		if upTo != nil && upTo(e) {
 			break
@@ -90,10 +82,25 @@ func TestACancelledOperationSaysWhatIsLeft(t *testing.T) {
 	for kind, says := range map[string]string{
 		workflows.NameProvisionServer: "everything it had made is removed",
 		workflows.NamePowerServer:     "cancelled",
+		workflows.NameRunPlaybook:     "what the playbook had done by then is done",
 	} {
 		r := newReducer("server/db")
 		r.kind = kind
 		r.apply(&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED})
 		require.Contains(t, r.op.Message, says, kind)
 	}
+}
+
+func TestAnOperationThatAPersonDecidedOnIsNotHeldAnyMore(t *testing.T) {
+	r := replayed(t, "v0.1-provision-hold-retry.json", func(e *historypb.HistoryEvent) bool {
+		return e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED
+	})
+	require.False(t, r.held, "its record may say so for a while yet")
+	require.Equal(t, render.Running, r.op.State)
+
+	r = newReducer("server/db")
+	r.held, r.op.State = true, render.Held
+	r.apply(&historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED})
+	require.False(t, r.held)
+	require.Equal(t, render.Running, r.op.State)
 }

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"io"
 	"reflect"
+
+	"burrow.dev/burrow/internal/plaintext"
 )
 
 // NewJSON writes one JSON object per line whenever an operation changes.
 func NewJSON(w io.Writer) Renderer {
-	return &jsonLines{enc: json.NewEncoder(w), last: map[string]Operation{}}
+	return &jsonLines{enc: json.NewEncoder(plaintext.JSONWriter(w)), last: map[string]Operation{}}
 }
 
 type jsonLines struct {

@@ -7,9 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Accelerators.
@@ -69,18 +70,15 @@ func plain(err error) string {
 // boot runs the boot sector under an accelerator and gives the time between its marks.
 // QEMU is gone when it returns.
 func boot(ctx context.Context, accelerator string) (time.Duration, error) {
-	dir, err := os.MkdirTemp("", "burrow-accel-")
+	disk, err := inMemory(bootSector())
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
-	image := filepath.Join(dir, "boot.img")
-	if err := os.WriteFile(image, bootSector(), 0o600); err != nil {
-		return 0, err
-	}
+	defer disk.Close()
 	ctx, cancel := context.WithTimeout(ctx, firstWait+lastWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, qemu, arguments(accelerator, image)...)
+	cmd := exec.CommandContext(ctx, qemu, arguments(accelerator)...)
+	cmd.ExtraFiles = []*os.File{disk}
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	marks, err := cmd.StdoutPipe()
@@ -110,10 +108,26 @@ func complaints(text string) string {
 	return strings.Join(kept, "; ")
 }
 
-func arguments(accelerator, image string) []string {
+// inMemory is a file that has no name, and goes with its last user: nothing is left behind
+// by one who is killed.
+func inMemory(content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("boot-sector", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a disk for a test guest: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "boot-sector")
+	if _, err := f.Write(content); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// arguments start QEMU with its first inherited file as the disk.
+func arguments(accelerator string) []string {
 	return []string{
 		"-accel", accelerator, "-machine", "pc", "-m", "16", "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot",
-		"-drive", "if=ide,format=raw,snapshot=on,file=" + image,
+		"-drive", "if=ide,format=raw,snapshot=on,file=/proc/self/fd/3",
 		"-chardev", "stdio,id=marks,signal=off", "-device", fmt.Sprintf("isa-debugcon,iobase=%#x,chardev=marks", debugPort),
 		"-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=1", exitPort),
 	}

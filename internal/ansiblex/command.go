@@ -15,8 +15,11 @@ func (p *Prepared) Command() ([]string, error) { return p.arguments(p.limit()) }
 // gets to see; the arguments stay out of it all the same.
 func (p *Prepared) String() string { return "ansible-playbook" }
 
-// limit names the play's servers.
+// limit names the play's servers; nil where it is limited to none.
 func (p *Prepared) limit() []string {
+	if p.play.Whole {
+		return nil
+	}
 	names := make([]string, 0, len(p.play.Hosts))
 	for _, h := range p.play.Hosts {
 		names = append(names, h.Name)
@@ -32,7 +35,10 @@ func (p *Prepared) arguments(limit []string) ([]string, error) {
 		SyntaxCheck: p.play.SyntaxCheck,
 	}
 	if len(p.play.ExtraVars) > 0 {
-		options.ExtraVarsFile = []string{"@" + p.folder.Path("etc", "vars.json")}
+		options.ExtraVarsFile = []string{"@" + p.folder.Path(varsFile)}
+	}
+	if p.play.VaultPassword != "" {
+		options.VaultPasswordFile = p.folder.Path(vaultFile)
 	}
 	cmd, err := playbook.NewAnsiblePlaybookCmd(
 		playbook.WithBinary(program), playbook.WithPlaybooks(p.play.Playbooks...), playbook.WithPlaybookOptions(options),
@@ -43,6 +49,9 @@ func (p *Prepared) arguments(limit []string) ([]string, error) {
 	args := append([]string{cmd[0]}, p.play.ExtraArgs...)
 	for _, source := range p.inventories {
 		args = append(args, playbook.InventoryFlag, source)
+	}
+	if p.play.BecomePassword != "" { // go-ansible has no option for it
+		args = append(args, "--become-password-file", p.folder.Path(becomeFile))
 	}
 	return append(args, cmd[1:]...), nil
 }

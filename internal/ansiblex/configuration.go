@@ -98,3 +98,8 @@ func (c configuration) paths(dir string, key string) []string {
 	}
 	return out
 }
+
+// collections gives the paths of collections, which have two names.
+func (c configuration) collections(dir string) []string {
+	return append(c.paths(dir, "defaults.collections_path"), c.paths(dir, "defaults.collections_paths")...)
+}

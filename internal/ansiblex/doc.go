@@ -6,6 +6,7 @@
 //	├── log.txt events.jsonl  what Ansible prints, and our callback's events, cleaned
 //	├── dial.sock agent.sock  served by this process: connections and signatures
 //	├── etc/                  our inventory, known_hosts, public keys, plugin, variables
+//	├── galaxy/               roles and collections, while ansible-galaxy installs them
 //	└── work/                 the user's: bundle/ (its folder), home/ tmp/ cp/ facts/
 //
 //	ansible-playbook ─▶ ssh ─▶ burrow dial ─▶ dial.sock ─▶ (this process) ─▶ the server's network namespace

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sort"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 	EventPlay    = "play"     // Play
 	EventTask    = "task"     // Play, Task
 	EventResult  = "result"   // Play, Task, Host, Status, Seconds, Message
-	EventNoHosts = "no_hosts" // Play: it matched no host
+	EventNoHosts = "no_hosts" // Play, Hosts, Groups: it matched none of the inventory's
 	EventPrompt  = "prompt"   // Message: the variable that vars_prompt asks for
 	EventRecap   = "recap"    // Recap; once a playbook, at its end
 )
@@ -32,6 +33,11 @@ const (
 	StatusSkipped     = "skipped"
 )
 
+var words = []string{
+	EventPlay, EventTask, EventResult, EventNoHosts, EventPrompt, EventRecap,
+	StatusOK, StatusChanged, StatusFailed, StatusIgnored, StatusUnreachable, StatusSkipped,
+}
+
 // Event is one line of events.jsonl, written by playbook/callback_plugins/burrow.py.
 // Everything in it is the playbook's text: it is cleaned and bounded on reading.
 type Event struct {
@@ -44,6 +50,8 @@ type Event struct {
 	Seconds float64                   `json:"seconds,omitempty"`
 	Message string                    `json:"message,omitempty"`
 	Recap   map[string]manifest.Recap `json:"recap,omitempty"`
+	Hosts   []string                  `json:"hosts,omitempty"`
+	Groups  []string                  `json:"groups,omitempty"`
 }
 
 const (
@@ -53,11 +61,13 @@ const (
 	maxMessage = 2000
 	// maxRecapHosts bounds a recap that ends in history.
 	maxRecapHosts = 500
+	// maxInventoryNames bounds how many hosts, and groups, of an inventory an event names.
+	maxInventoryNames = 100
 )
 
 // readEvents reads events from r until its end and passes each on. Lines that are no
 // event are dropped; one too long is dropped to its end.
-func readEvents(r io.Reader, each func(Event)) error {
+func readEvents(r io.Reader, secrets *Redactor, each func(Event)) error {
 	br := bufio.NewReaderSize(r, maxEventLine)
 	for {
 		line, err := br.ReadSlice('\n')
@@ -69,7 +79,7 @@ func readEvents(r io.Reader, each func(Event)) error {
 		}
 		var e Event
 		if len(line) > 0 && json.Unmarshal(line, &e) == nil && e.Event != "" {
-			each(e.clean())
+			each(e.clean(secrets))
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -80,19 +90,37 @@ func readEvents(r io.Reader, each func(Event)) error {
 	}
 }
 
-func (e Event) clean() Event {
-	for _, s := range []*string{&e.Event, &e.Play, &e.Task, &e.Host, &e.Status} {
-		*s = plaintext.Line(*s, maxName)
+// clean gives e without control characters, without secrets, and then bounded: what is cut
+// off a secret would not be known as one.
+func (e Event) clean(secrets *Redactor) Event {
+	line := func(s string) string { return plaintext.Line(secrets.Text(plaintext.Lines(s)), maxName) }
+	for _, s := range []*string{&e.Play, &e.Task, &e.Host} {
+		*s = line(*s)
 	}
-	e.Message = plaintext.Text(e.Message, maxMessage)
+	// Words of ours: a secret that is one of them hides nothing by hiding it.
+	for _, s := range []*string{&e.Event, &e.Status} {
+		if !slices.Contains(words, *s) {
+			*s = line(*s)
+		}
+	}
+	e.Message = plaintext.Text(secrets.Text(plaintext.Lines(e.Message)), maxMessage)
 	recap := make(map[string]manifest.Recap, len(e.Recap))
 	for host, r := range e.Recap {
 		if len(recap) < maxRecapHosts {
-			recap[plaintext.Line(host, maxName)] = r
+			recap[line(host)] = r
 		}
 	}
 	e.Recap = recap
+	e.Hosts, e.Groups = cleanNames(e.Hosts), cleanNames(e.Groups)
 	return e
+}
+
+func cleanNames(names []string) []string {
+	var clean []string
+	for _, name := range names[:min(len(names), maxInventoryNames)] {
+		clean = append(clean, plaintext.Line(name, maxName))
+	}
+	return clean
 }
 
 // Failure is a task that failed, or could not be tried, on a host.
@@ -109,7 +137,8 @@ type tally struct {
 	final            bool // the recap is Ansible's own, not counted along
 	failed           map[string]Failure
 	unreachable      map[string]Failure
-	noHosts          []string
+	noHosts          []string // plays
+	hosts, groups    []string // of the inventory that they matched none of
 	prompt           string
 }
 
@@ -125,6 +154,7 @@ func (t *tally) add(e Event) {
 		t.task, t.host = e.Task, ""
 	case EventNoHosts:
 		t.noHosts = append(t.noHosts, e.Play)
+		t.hosts, t.groups = e.Hosts, e.Groups
 	case EventPrompt:
 		t.prompt = e.Message
 	case EventResult:

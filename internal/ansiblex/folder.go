@@ -21,6 +21,14 @@ const (
 	eventsFile  = "events.jsonl"
 	dialSocket  = "dial.sock"
 	agentSocket = "agent.sock"
+	varsFile    = "etc/vars.json"
+	vaultFile   = "etc/vault-password"
+	becomeFile  = "etc/become-password"
+
+	// galaxyDir is where ansible-galaxy installs, below a folder that the run cannot change.
+	galaxyDir      = "galaxy"
+	rolesDir       = "roles"
+	collectionsDir = "collections"
 )
 
 // plainPath is what a path may consist of, so that it means itself to a shell, to
@@ -75,13 +83,13 @@ func checkRunsDir(runsDir, dir string, user User) error {
 	if err := os.MkdirAll(runsDir, 0o711); err != nil {
 		return errs.NewTransient("run folder "+dir, "make", err)
 	}
-	if bad, ok := mayPass(dir); !ok {
+	if bad, ok := mayPass(dir); !ok && !user.own() {
 		return errs.NewOperator("run folder "+dir, "make", errs.Reason("user %s may not pass %s", user.Name, bad), "chmod o+x "+bad)
 	}
 	return nil
 }
 
-// populate makes the tree. Root keeps what the run must not change.
+// populate makes the tree. The keeper keeps what the run must not change.
 func (f *Folder) populate(dir string, rec Record) error {
 	if err := os.Mkdir(dir, 0o710); err != nil {
 		return err
@@ -90,17 +98,20 @@ func (f *Folder) populate(dir string, rec Record) error {
 		return err
 	}
 	for _, name := range []string{"etc", "etc/keys", "etc/plugins"} {
-		if err := f.mkdir(filepath.Join(dir, name), 0o750, 0); err != nil {
+		if err := f.mkdir(filepath.Join(dir, name), 0o750, keeper()); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"work", "work/bundle", "work/home", "work/tmp", "work/cp", "work/facts"} {
+	for _, name := range []string{"work", "work/bundle", "work/home", "work/tmp", "work/cp", "work/facts", galaxyDir} {
 		if err := f.mkdir(filepath.Join(dir, name), 0o700, f.user.UID); err != nil {
 			return err
 		}
 	}
-	return os.Chown(dir, 0, f.user.GID)
+	return os.Chown(dir, keeper(), f.user.GID)
 }
+
+// keeper owns what the run must not change: root, but in a check of one's own playbooks.
+func keeper() int { return os.Geteuid() }
 
 func (f *Folder) mkdir(path string, mode fs.FileMode, uid int) error {
 	if err := os.Mkdir(path, mode); err != nil {
@@ -135,7 +146,16 @@ func (f *Folder) give(name string, data []byte) error {
 	if err := os.WriteFile(path, data, 0o640); err != nil {
 		return err
 	}
-	return os.Chown(path, 0, f.user.GID)
+	return os.Chown(path, keeper(), f.user.GID)
+}
+
+// entrust writes a file that the run's user alone may read.
+func (f *Folder) entrust(name string, data []byte) error {
+	path := f.Path(name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return err
+	}
+	return os.Chown(path, f.user.UID, f.user.GID)
 }
 
 // OwnSocket hands a socket to the run: only it (and root) may connect.

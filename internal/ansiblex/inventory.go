@@ -6,7 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -23,6 +23,11 @@ type Host struct {
 	Labels   map[string]string
 	Networks []string
 	Image    string
+	// Addresses, Hypervisor and Phase are for who asks from outside: a run has one address,
+	// and its servers' phase is that they are configured.
+	Addresses  []string
+	Hypervisor string
+	Phase      string
 }
 
 // sshPort is where servers listen, seen from their network.
@@ -51,12 +56,6 @@ func (f *Folder) connection(h Host, burrow string) map[string]any {
 
 // connectTimeout, in seconds: a guest that is emulated answers slowly.
 const connectTimeout = 60
-
-// ConnectionVariable reports whether name is one that burrow decides.
-func ConnectionVariable(name string) bool {
-	_, ok := (&Folder{}).connection(Host{}, "")[name]
-	return ok && name != "ansible_python_interpreter"
-}
 
 // controlPath is by server uid and run, never by address: two isolated networks may have
 // the same addresses (pitfall 68).
@@ -106,7 +105,7 @@ func (f *Folder) inventory(hosts []Host, burrow string) ([]byte, error) {
 	type group struct {
 		Hosts map[string]map[string]any `json:"hosts,omitempty"`
 	}
-	groups := map[string]group{"burrow": {Hosts: map[string]map[string]any{}}}
+	groups := map[string]group{groupOfAll: {Hosts: map[string]map[string]any{}}}
 	join := func(name, host string) {
 		if _, ok := groups[name]; !ok {
 			groups[name] = group{Hosts: map[string]map[string]any{}}
@@ -118,40 +117,12 @@ func (f *Folder) inventory(hosts []Host, burrow string) ([]byte, error) {
 		if h.Address != "" {
 			vars = f.connection(h, burrow)
 		}
-		vars["burrow_server"], vars["burrow_uid"] = h.Name, h.UID
-		vars["burrow_address"], vars["burrow_image"] = h.Address, h.Image
-		vars["burrow_labels"], vars["burrow_networks"] = h.Labels, h.Networks
-		groups["burrow"].Hosts[h.Name] = vars
+		maps.Copy(vars, h.facts())
+		groups[groupOfAll].Hosts[h.Name] = vars
 		for _, name := range h.groups() {
 			join(name, h.Name)
 		}
 	}
 	all := map[string]any{"all": map[string]any{"children": groups}}
 	return json.MarshalIndent(all, "", "  ")
-}
-
-// groups names the groups of a server: "label_role_db", "network_db_net", "image_debian12".
-func (h Host) groups() []string {
-	var names []string
-	for k, v := range h.Labels {
-		names = append(names, groupName("label", k, v))
-	}
-	for _, n := range h.Networks {
-		names = append(names, groupName("network", n))
-	}
-	if h.Image != "" {
-		names = append(names, groupName("image", h.Image))
-	}
-	sort.Strings(names)
-	return names
-}
-
-// groupName joins parts with "_" and replaces what a group's name may not contain.
-func groupName(parts ...string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, strings.Join(parts, "_"))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"burrow.dev/burrow/manifest"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -72,4 +74,10 @@ func TestControlPathsAreByServerAndRun(t *testing.T) {
 	two.Address = one.Address
 	require.NotEqual(t, f.controlPath(one), f.controlPath(two))
 	require.Less(t, len(f.controlPath(one))+17, 108, "a unix socket's path")
+}
+
+func TestEveryVariableOfTheConnectionIsRefusedFromUsers(t *testing.T) {
+	for name := range (&Folder{}).connection(Host{}, "") {
+		require.Equal(t, name != "ansible_python_interpreter", manifest.ConnectionVariable(name), name)
+	}
 }

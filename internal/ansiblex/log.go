@@ -3,6 +3,7 @@ package ansiblex
 import (
 	"fmt"
 	"os"
+	"sort"
 	"sync"
 	"unicode/utf8"
 
@@ -27,7 +28,11 @@ type Log struct {
 	limit   int64
 	skipped int64
 	tail    []byte
+	secrets *Redactor
 }
+
+// Hide keeps secrets out of what is written from now on. Call it before anything runs.
+func (l *Log) Hide(r *Redactor) { l.secrets = r }
 
 // OpenLog makes the run's log, or goes on with it.
 func (f *Folder) OpenLog() (*Log, error) {
@@ -40,7 +45,7 @@ func (f *Folder) OpenLog() (*Log, error) {
 
 // Printf writes a line of burrow's own.
 func (l *Log) Printf(format string, args ...any) {
-	l.add([]byte("burrow: " + plaintext.Line(fmt.Sprintf(format, args...), maxMessage) + "\n"))
+	l.add([]byte("burrow: " + plaintext.Line(l.secrets.Text(fmt.Sprintf(format, args...)), maxMessage) + "\n"))
 }
 
 func (l *Log) add(p []byte) {
@@ -79,36 +84,62 @@ type stream struct {
 	last    *lastLines
 }
 
+func newStream(log *Log) *stream { return &stream{log: log, last: &lastLines{}} }
+
 // Write takes output in any pieces and passes it on in whole lines.
 func (s *stream) Write(p []byte) (int, error) {
 	s.pending = s.cleaner.Append(s.pending, p)
-	end := len(s.pending)
-	for end > 0 && s.pending[end-1] != '\n' {
+	covered, most := s.secrets()
+	end := most
+	for end > 0 && (s.pending[end-1] != '\n' || inside(covered, end)) {
 		end--
 	}
 	if end == 0 && len(s.pending) > maxPending {
-		end = len(s.pending)
+		end = most
 	}
-	s.pass(end)
+	s.pass(end, covered)
 	return len(p), nil
 }
 
-func (s *stream) pass(end int) {
+// secrets tells where secrets are in what is pending, and how much of it may be passed on:
+// all before what may still become one.
+func (s *stream) secrets() (covered []span, most int) {
+	if s.log.secrets == nil {
+		return nil, len(s.pending)
+	}
+	covered, most = s.log.secrets.find(s.pending)
+	if len(s.pending) > maxPending+s.log.secrets.longest {
+		most = len(s.pending) // it goes on and on: a secret that repeats itself
+	}
+	return covered, most
+}
+
+// inside reports whether a text that is cut at a place is cut within a secret.
+func inside(covered []span, at int) bool {
+	i := sort.Search(len(covered), func(i int) bool { return covered[i].end > at })
+	return i < len(covered) && covered[i].start < at
+}
+
+// pass passes the beginning of what is pending on, which cuts no secret.
+func (s *stream) pass(end int, covered []span) {
 	if end == 0 {
 		return
 	}
-	s.log.add(s.pending[:end])
-	s.last.add(s.pending[:end])
+	n := sort.Search(len(covered), func(i int) bool { return covered[i].end > end })
+	text := replace(s.pending[:end], covered[:n])
+	s.log.add(text)
+	s.last.add(text)
 	s.pending = append(s.pending[:0], s.pending[end:]...)
 }
 
 // flush passes an unfinished line on, at the end.
 func (s *stream) flush() {
 	s.pending = s.cleaner.Flush(s.pending)
-	if len(s.pending) > 0 {
+	if n := len(s.pending); n > 0 && s.pending[n-1] != '\n' {
 		s.pending = append(s.pending, '\n')
 	}
-	s.pass(len(s.pending))
+	covered, _ := s.secrets()
+	s.pass(len(s.pending), covered)
 }
 
 // lastLines keeps the end of a stream, for an error's text.

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/playbook"
 )
 
@@ -17,15 +19,32 @@ import (
 type Play struct {
 	Playbooks []string
 	Inventory string // the user's; may be empty
-	Hosts     []Host
+	// Requirements is a file of ansible-galaxy; may be empty.
+	Requirements string
+	// Bundle is the digest of the folder.
+	Bundle string
+	Hosts  []Host
+	// Whole: plays may name every host of the inventory, not only Hosts.
+	Whole     bool
 	Tags      []string
 	SkipTags  []string
 	ExtraArgs []string
+	// ExtraVars, with secrets in their places (AsData), reach the run by a file, as do the passwords.
 	ExtraVars map[string]any
+	// VaultPassword and BecomePassword may be empty.
+	VaultPassword, BecomePassword string
 	// SyntaxCheck parses and runs nothing. Hosts need a name only.
 	SyntaxCheck bool
 	// Burrow is the path of the program that ssh starts as "<Burrow> dial …".
 	Burrow string
+}
+
+// PlayOf is the play that a manifest declares, without its hosts.
+func PlayOf(spec manifest.Ansible) Play {
+	return Play{
+		Playbooks: spec.Playbook, Inventory: spec.Inventory, Requirements: spec.Requirements, Tags: spec.Tags, SkipTags: spec.SkipTags,
+		ExtraArgs: spec.ExtraArgs, ExtraVars: spec.ExtraVars,
+	}
 }
 
 // Prepared is a play whose files are in place.
@@ -35,7 +54,15 @@ type Prepared struct {
 	inventories []string
 	cfgPath     string
 	cfg         configuration
+	needs       *Needs
+	galaxy      string // where what it needs is installed; empty: nowhere
 }
+
+// Needs is what the play's requirements file asks for; nil: it has none.
+func (p *Prepared) Needs() *Needs { return p.needs }
+
+// Use has the play find what is installed in dir: roles/ and collections/.
+func (p *Prepared) Use(dir string) { p.galaxy = dir }
 
 // Prepare writes all that the play needs into the folder, whose bundle is unpacked, and
 // hands the bundle over to the user. Nothing of the user has run before. An error about
@@ -51,6 +78,9 @@ func (f *Folder) Prepare(p Play) (*Prepared, error) {
 	}
 	out := &Prepared{folder: f, play: p}
 	out.cfgPath, out.cfg = readConfiguration(root, p.Playbooks[0])
+	if out.needs, err = ReadNeeds(root, p); err != nil {
+		return nil, err
+	}
 	if err := f.writeEtc(p); err != nil {
 		return nil, err
 	}
@@ -92,7 +122,7 @@ func checkFiles(root *os.Root, p Play) error {
 	if len(p.Playbooks) == 0 {
 		return errs.NewPermanent("playbook", "open", errs.Reason("none is named"), "")
 	}
-	for _, name := range append(append([]string(nil), p.Playbooks...), p.Inventory) {
+	for _, name := range append(slices.Clone(p.Playbooks), p.Inventory, p.Requirements) {
 		if name == "" {
 			continue
 		}
@@ -103,10 +133,8 @@ func checkFiles(root *os.Root, p Play) error {
 			return errs.NewPermanent("playbook file "+name, "open", errs.Reason("it is not in the playbook's folder"), "apply again")
 		}
 	}
-	for name := range p.ExtraVars {
-		if ConnectionVariable(name) {
-			return errs.NewPermanent("spec.ansible.extraVars."+name, "use", errs.Reason("how a server is reached is burrow's part"), "remove it")
-		}
+	if err := manifest.CheckConnection(p.ExtraVars); err != nil {
+		return errs.NewPermanent("spec.ansible.extraVars", "use", err, "remove it")
 	}
 	return nil
 }
@@ -126,7 +154,7 @@ func (f *Folder) writeEtc(p Play) error {
 		return errs.NewPermanent("spec.ansible.extraVars", "encode", err, "")
 	}
 	files := map[string][]byte{
-		"etc/known_hosts": known, "etc/burrow.yaml": inventory, "etc/vars.json": vars,
+		"etc/known_hosts": known, "etc/burrow.yaml": inventory,
 		"etc/ansible.cfg": nil, "etc/plugins/burrow.py": playbook.CallbackPlugin(),
 	}
 	for _, h := range p.Hosts {
@@ -139,11 +167,20 @@ func (f *Folder) writeEtc(p Play) error {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
-	// The variables may be secret from everybody but the run.
-	if err := os.Chmod(f.Path("etc/vars.json"), 0o600); err != nil {
-		return err
+	// Secret from everybody but the run.
+	private := map[string][]byte{varsFile: vars}
+	if p.VaultPassword != "" {
+		private[vaultFile] = []byte(p.VaultPassword)
 	}
-	return os.Chown(f.Path("etc/vars.json"), f.user.UID, f.user.GID)
+	if p.BecomePassword != "" {
+		private[becomeFile] = []byte(p.BecomePassword)
+	}
+	for name, data := range private {
+		if err := f.entrust(name, data); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // sources lists the inventories, ours last: of two, the later one's values stay. With

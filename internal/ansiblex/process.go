@@ -25,7 +25,7 @@ type launcher struct {
 	dir     string
 	env     []string
 	user    User
-	events  *os.File // write end, becomes eventsFD
+	events  *os.File // write end, becomes eventsFD; nil: there are none
 	started func(*Process) error
 	ended   func() error // kills what the process left behind
 	process *process
@@ -40,7 +40,9 @@ func (l *launcher) Command(name string, arg ...string) goexec.Cmder {
 func (l *launcher) CommandContext(ctx context.Context, name string, arg ...string) goexec.Cmder {
 	cmd := exec.Command(name, arg...)
 	cmd.Dir, cmd.Env = l.dir, l.env
-	cmd.ExtraFiles = []*os.File{l.events}
+	if l.events != nil {
+		cmd.ExtraFiles = []*os.File{l.events}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: l.user.credential(),
 		// A session of its own: a group to kill, and no terminal to ask on.
@@ -51,7 +53,7 @@ func (l *launcher) CommandContext(ctx context.Context, name string, arg ...strin
 	return l.process
 }
 
-// process is one ansible-playbook: the Cmder that go-ansible drives.
+// process is one program of Ansible: the Cmder that go-ansible drives.
 type process struct {
 	ctx      context.Context
 	cmd      *exec.Cmd

@@ -23,6 +23,8 @@ type Record struct {
 	// ServerUIDs are the servers that the run may reach. Empty: a syntax check.
 	ServerUIDs []string  `json:"serverUIDs,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
+	// InGuest: it goes on in the guest, and is only followed from here.
+	InGuest bool `json:"inGuest,omitempty"`
 	// Process is nil until ansible-playbook has started.
 	Process *Process `json:"process,omitempty"`
 }

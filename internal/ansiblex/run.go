@@ -11,9 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/apenella/go-ansible/v2/pkg/execute"
-	"github.com/apenella/go-ansible/v2/pkg/execute/result"
-
 	"burrow.dev/burrow/internal/plaintext"
 	"burrow.dev/burrow/manifest"
 )
@@ -50,6 +47,8 @@ type Outcome struct {
 	// Message is Ansible's own (Invalid), the plays (NoHosts), the variable (Prompted),
 	// cleaned and bounded.
 	Message string
+	// Hosts and Groups are the inventory's (NoHosts), the first of them.
+	Hosts, Groups []string
 }
 
 // Sinks take what a run produces while it runs.
@@ -75,49 +74,21 @@ func (p *Prepared) Run(ctx context.Context, hosts []string, sinks Sinks) (Outcom
 	if err := w.openEvents(p.folder); err != nil {
 		return Outcome{}, err
 	}
-	l := &launcher{
-		dir: p.folder.Bundle(), env: p.folder.environment(p.cfgPath, p.cfg), user: p.folder.user, events: w.eventsW,
-		started: p.folder.record, ended: p.folder.stop,
-	}
-	out, errOut := w.stream(), w.stream()
-	err := execute.NewDefaultExecute(
-		execute.WithCmd(attempt{p, hosts}), execute.WithExecutable(l), execute.WithOutput(copier{}),
-		execute.WithWrite(out), execute.WithWriteError(errOut),
-	).Execute(ctx)
-	// go-ansible's error quotes the command line; ours says where the start failed.
-	if l.process != nil {
-		l.process.watch.Wait()
-	}
+	l := p.folder.launcher(p.folder.environment(p.cfgPath, p.cfg, p.galaxy))
+	l.events = w.eventsW
+	out, errOut := newStream(sinks.Log), newStream(sinks.Log)
+	err := l.execute(ctx, attempt{p, hosts}, out, errOut)
 	w.closeEvents()
-	out.flush()
-	errOut.flush()
 	if w.tally.prompt != "" {
 		return Outcome{Result: Prompted, Message: w.tally.prompt, Recap: w.tally.recap}, nil
 	}
 	if ctx.Err() != nil {
 		return Outcome{}, context.Cause(ctx)
 	}
-	if err != nil || l.process == nil {
-		return Outcome{}, fmt.Errorf("start ansible-playbook: %w", startError(l))
+	if err != nil {
+		return Outcome{}, fmt.Errorf("start ansible-playbook: %w", err)
 	}
 	return w.outcome(l.process, p, out, errOut)
-}
-
-// startError gives the cause of a start that failed, without go-ansible's text around it.
-func startError(l *launcher) error {
-	if l.process != nil && l.process.startErr != nil {
-		return l.process.startErr
-	}
-	return errors.New("go-ansible could not start it")
-}
-
-// copier is go-ansible's output: everything, as it comes, with no line held in memory.
-type copier struct{}
-
-// Print implements ResultsOutputer.
-func (copier) Print(_ context.Context, r io.Reader, w io.Writer, _ ...result.OptionsFunc) error {
-	_, err := io.Copy(w, r)
-	return err
 }
 
 // watch collects what one run writes.
@@ -132,8 +103,6 @@ type watch struct {
 	reader  sync.WaitGroup
 }
 
-func (w *watch) stream() *stream { return &stream{log: w.log, last: &lastLines{}} }
-
 // openEvents makes the pipe that the plugin writes to, and reads it.
 func (w *watch) openEvents(f *Folder) error {
 	file, err := os.OpenFile(f.Path(eventsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -147,7 +116,7 @@ func (w *watch) openEvents(f *Folder) error {
 	w.file, w.eventsW = file, wr
 	w.reader.Go(func() {
 		defer r.Close()
-		if err := readEvents(r, w.event); err != nil {
+		if err := readEvents(r, w.log.secrets, w.event); err != nil {
 			w.log.Printf("the events of this run cannot be read: %v", err)
 		}
 		// Whoever still writes must not be blocked.
@@ -184,14 +153,20 @@ func (w *watch) outcome(proc *process, p *Prepared, out, errOut *stream) (Outcom
 	if err != nil {
 		return Outcome{}, fmt.Errorf("wait for ansible-playbook: %w", err)
 	}
+	return w.judge(p.folder, code, signalled, p.play.SyntaxCheck, errOut.last.text, out.last.text), nil
+}
+
+// judge decides by what the events and ansible-playbook's exit status say.
+func (w *watch) judge(f *Folder, code int, signalled, syntaxCheck bool, texts ...[]byte) Outcome {
 	w.tally.settle()
 	o := Outcome{Recap: w.tally.recap}
 	hostCodes := exitFailed | exitUnreachable | exitFailedBreak
 	switch {
 	case signalled:
 		o.Result = Killed
-	case code == exitOK && len(w.tally.recap) == 0 && !p.play.SyntaxCheck:
+	case code == exitOK && len(w.tally.recap) == 0 && !syntaxCheck:
 		o.Result, o.Message = NoHosts, strings.Join(slices.Compact(w.tally.noHosts), ", ")
+		o.Hosts, o.Groups = w.tally.hosts, w.tally.groups
 	case code == exitOK:
 		o.Result = OK
 	case code&^hostCodes == 0 && len(w.tally.failed) > 0:
@@ -199,9 +174,9 @@ func (w *watch) outcome(proc *process, p *Prepared, out, errOut *stream) (Outcom
 	case code&^hostCodes == 0 && len(w.tally.unreachable) > 0:
 		o.Result, o.Failures = Unreachable, sorted(w.tally.unreachable)
 	default:
-		o.Result, o.Message = Invalid, complaint(p.folder, code, errOut.last.text, out.last.text)
+		o.Result, o.Message = Invalid, complaint(f, code, texts...)
 	}
-	return o, nil
+	return o
 }
 
 // markers begin what Ansible says when it gives up: on a playbook, on its arguments.
@@ -221,7 +196,7 @@ func complaint(f *Folder, code int, texts ...[]byte) string {
 			return plaintext.Text(s[max(0, len(s)-maxMessage/2):], maxMessage)
 		}
 	}
-	return fmt.Sprintf("ansible-playbook ended with %d and no message", code)
+	return fmt.Sprintf("Ansible ended with %d and no message", code)
 }
 
 // hidePaths gives paths as the user knows them: those of the run are gone when they are read.

@@ -42,14 +42,14 @@ func FuzzConfiguration(f *testing.F) {
 func TestTheEnvironmentIsOursAndTheUsersChoicesStay(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "worker's")
 	f := &Folder{ID: "run-1", Dir: "/r", user: User{Name: "u"}}
-	env := strings.Join(f.environment("", configuration{}), "\n")
+	env := strings.Join(f.environment("", configuration{}, ""), "\n")
 	require.NotContains(t, env, "worker's")
 	require.Contains(t, env, "BURROW_RUN=run-1\n")
 	require.Contains(t, env, "ANSIBLE_TIMEOUT=60\n")
 	require.Contains(t, env, "ANSIBLE_CONFIG=/r/etc/ansible.cfg\n")
 
 	cfg := parseConfiguration([]byte("[defaults]\ntimeout=5\ncallback_plugins=cb\nvars_plugins_enabled=mine\nhost_key_checking=false\n[inventory]\nenable_plugins=ini,script\n"))
-	env = strings.Join(f.environment("/r/work/bundle/ansible.cfg", cfg), "\n")
+	env = strings.Join(f.environment("/r/work/bundle/ansible.cfg", cfg, ""), "\n")
 	require.NotContains(t, env, "ANSIBLE_TIMEOUT")
 	require.Contains(t, env, "ANSIBLE_CALLBACK_PLUGINS=/r/etc/plugins:/r/work/bundle/cb:")
 	require.Contains(t, env, "ANSIBLE_VARS_ENABLED=mine,host_group_vars\n")
@@ -68,7 +68,7 @@ not json
 {"event":"task","task":"last"`
 	tally := newTally()
 	var events []Event
-	require.NoError(t, readEvents(strings.NewReader(input), func(e Event) { events = append(events, e); tally.add(e) }))
+	require.NoError(t, readEvents(strings.NewReader(input), nil, func(e Event) { events = append(events, e); tally.add(e) }))
 	require.Len(t, events, 5)
 	require.Equal(t, "Set up", events[0].Play)
 	require.Equal(t, manifest.Recap{OK: 2, Changed: 1, Failed: 1, Ignored: 1}, tally.recap["db"])
@@ -86,7 +86,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte(`{"event":"recap","recap":{"h":{"ok":1}}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tally := newTally()
-		require.NoError(t, readEvents(bytes.NewReader(data), tally.add))
+		require.NoError(t, readEvents(bytes.NewReader(data), nil, tally.add))
 		tally.settle()
 	})
 }

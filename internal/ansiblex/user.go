@@ -32,7 +32,22 @@ func LookupUser(name string) (User, error) {
 	return User{Name: name, UID: uid, GID: gid}, nil
 }
 
+// CheckUser is the account for a syntax check of the caller's own playbooks: the caller's.
+// For root it is nobody, since a check may start what the folder has: scripts, plugins.
+func CheckUser() (User, error) {
+	if os.Geteuid() == 0 {
+		return LookupUser("nobody")
+	}
+	return User{Name: strconv.Itoa(os.Geteuid()), UID: os.Geteuid(), GID: os.Getegid()}, nil
+}
+
+// own reports whether it is this process's account: there is no right to change to it, and no need.
+func (u User) own() bool { return u.UID == os.Geteuid() }
+
 func (u User) credential() *syscall.Credential {
+	if u.own() {
+		return nil
+	}
 	// No supplementary groups: NoSetGroups stays false, Groups empty.
 	return &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}
 }

@@ -140,6 +140,19 @@ func TestPackRefuses(t *testing.T) {
 	})
 }
 
+func TestAnIgnoreFileThatIsNoneIsRefused(t *testing.T) {
+	_, _, err := Pack(tree(t, map[string]string{"site.yaml": "x", ".burrowignore": "→/dev/zero"}), io.Discard)
+	require.ErrorContains(t, err, "read .burrowignore: ")
+	pipe := tree(t, map[string]string{"site.yaml": "x"})
+	require.NoError(t, syscall.Mkfifo(filepath.Join(pipe, IgnoreFile), 0o600))
+	_, _, err = Pack(pipe, io.Discard)
+	require.ErrorIs(t, err, ErrUnsupported)
+	dir := tree(t, map[string]string{"site.yaml": "x", ".gitignore": "site.yaml\n", ".burrowignore": "→.gitignore"})
+	items, err := collect(dir)
+	require.NoError(t, err)
+	require.Len(t, items, 2, "one inside the folder counts")
+}
+
 // archive packs raw tar headers, as an attacker would.
 func archive(t testing.TB, headers ...*tar.Header) []byte {
 	t.Helper()

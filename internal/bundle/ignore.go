@@ -3,9 +3,16 @@ package bundle
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"strings"
 )
+
+// maxIgnore bounds the ignore file: its patterns are held against each name.
+const maxIgnore = 1 << 20
 
 // always are the patterns that apply before those of the user: version control and
 // what Ansible and Python leave behind. A user's "!pattern" takes one back.
@@ -21,6 +28,26 @@ type rule struct {
 
 // ignore decides what stays out of a bundle. The last rule that matches wins.
 type ignore []rule
+
+// readIgnore reads the ignore file of dir, if there is one. The folder may be somebody
+// else's: a symlink that leaves it is not followed, nothing but a file is opened.
+func readIgnore(dir string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(IgnoreFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", IgnoreFile, err)
+	case !info.Mode().IsRegular() || info.Size() > maxIgnore:
+		return nil, fmt.Errorf("%s is not a file of at most %s: %w", IgnoreFile, mib(maxIgnore), ErrUnsupported)
+	}
+	return root.ReadFile(IgnoreFile)
+}
 
 // parseIgnore reads the lines of an ignore file: "#" comments, "/" at the front
 // anchors, "/" at the end means folders only, "*", "?", "[…]" and "**" are globs, "!" takes back.

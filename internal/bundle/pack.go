@@ -63,8 +63,8 @@ func Pack(dir string, w io.Writer) (digest string, size int64, err error) {
 
 // collect lists what goes in, sorted by name, and checks all of it before a byte is written.
 func collect(dir string) ([]item, error) {
-	text, err := os.ReadFile(filepath.Join(dir, IgnoreFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	text, err := readIgnore(dir)
+	if err != nil {
 		return nil, err
 	}
 	ig := parseIgnore(text)

@@ -50,9 +50,11 @@ type Reservation struct {
 
 // Host is a host and what is reserved on it, by server uid.
 type Host struct {
-	Name         string
-	Labels       map[string]string
-	Alive        bool
+	Name   string
+	Labels map[string]string
+	Alive  bool
+	// Lost: it was declared that the host does not come back.
+	Lost         bool
 	Spec         Spec
 	Reservations map[string]Reservation
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/kdomanski/iso9660"
 
@@ -27,9 +28,19 @@ type Config struct {
 	HostKeyPEM  string
 	HostKeyLine string
 	Ports       []manifest.Port
+	// Files are written, and Commands run at the end of the first boot, before the user's own.
+	Files    []File
+	Commands [][]string
 	// UserData and NetworkConfig are the user's own text; empty: none.
 	UserData      string
 	NetworkConfig string
+}
+
+// File is one that the guest gets, of root.
+type File struct {
+	Path    string // absolute
+	Mode    uint32
+	Content []byte
 }
 
 // User may log in with any of the keys and use sudo without a password.
@@ -62,6 +73,13 @@ func Render(c Config) (Seed, error) {
 	return Seed{MetaData: meta, UserData: user, NetworkConfig: network}, nil
 }
 
+// Readdressed is the seed with other NICs.
+func (s Seed) Readdressed(ports []manifest.Port, own string) (Seed, error) {
+	network, err := networkConfig(ports, own)
+	s.NetworkConfig = network
+	return s, err
+}
+
 type metaData struct {
 	InstanceID    string `yaml:"instance-id"`
 	LocalHostname string `yaml:"local-hostname"`
@@ -84,6 +102,42 @@ type file struct {
 
 func (s Seed) files() []file {
 	return []file{{"meta-data", s.MetaData}, {"user-data", s.UserData}, {"network-config", s.NetworkConfig}}
+}
+
+// fileMost is the most that one file of a seed may have: a manifest's own text is far smaller, and so is a
+// playbook that runs in the guest.
+const fileMost = 4 << 20
+
+// ReadISO reads what WriteISO wrote.
+func ReadISO(r io.ReaderAt) (Seed, error) {
+	image, err := iso9660.OpenImage(r)
+	if err != nil {
+		return Seed{}, fmt.Errorf("read seed: %w", err)
+	}
+	root, err := image.RootDir()
+	if err != nil {
+		return Seed{}, fmt.Errorf("read seed: %w", err)
+	}
+	children, err := root.GetChildren()
+	if err != nil {
+		return Seed{}, fmt.Errorf("read seed: %w", err)
+	}
+	var s Seed
+	into := map[string]*[]byte{"meta-data": &s.MetaData, "user-data": &s.UserData, "network-config": &s.NetworkConfig}
+	for _, f := range children {
+		content, ours := into[f.Name()]
+		if !ours {
+			continue
+		}
+		if *content, err = io.ReadAll(io.LimitReader(f.Reader(), fileMost)); err != nil {
+			return Seed{}, fmt.Errorf("read seed's %s: %w", f.Name(), err)
+		}
+		delete(into, f.Name())
+	}
+	if len(into) > 0 {
+		return Seed{}, fmt.Errorf("read seed: %w: it lacks %d of its files", fs.ErrNotExist, len(into))
+	}
+	return s, nil
 }
 
 // WriteISO writes the seed's medium.

@@ -3,6 +3,7 @@ package cloudinit
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"mime/multipart"
 	"net/mail"
@@ -33,6 +34,7 @@ type cloudConfig struct {
 	SSHKeys          map[string]string `yaml:"ssh_keys"`
 	Growpart         growpart          `yaml:"growpart"`
 	ResizeRootfs     bool              `yaml:"resize_rootfs"`
+	Updates          updates           `yaml:"updates"`
 	// What follows is left out: each costs seconds of a first boot and does nothing here.
 	Locale        string        `yaml:"locale"`
 	GrubDpkg      enabled       `yaml:"grub_dpkg"`
@@ -41,9 +43,25 @@ type cloudConfig struct {
 	Fingerprints  bool          `yaml:"no_ssh_fingerprints"`
 	PackageUpdate bool          `yaml:"package_update"`
 	Apt           *aptUnchanged `yaml:"apt,omitempty"`
+	WriteFiles    []writeFile   `yaml:"write_files,omitempty"`
+	RunCmd        [][]string    `yaml:"runcmd,omitempty"`
 }
 
 type (
+	// updates: the guest reads its network-config at every boot, so that NICs which come
+	// and go while it stands are configured.
+	updates struct {
+		Network updatesWhen `yaml:"network"`
+	}
+	updatesWhen struct {
+		When []string `yaml:"when"`
+	}
+	writeFile struct {
+		Path        string `yaml:"path"`
+		Permissions string `yaml:"permissions"`
+		Encoding    string `yaml:"encoding"`
+		Content     string `yaml:"content"`
+	}
 	enabled struct {
 		Enabled bool `yaml:"enabled"`
 	}
@@ -122,11 +140,18 @@ func ourConfig(c Config) ([]byte, error) {
 		Hostname: c.Hostname, ManageEtcHosts: "localhost", Users: users(c.Users), DisableRoot: true,
 		SSHDeleteKeys: true, SSHKeys: map[string]string{"ed25519_private": c.HostKeyPEM, "ed25519_public": c.HostKeyLine},
 		Growpart: growpart{Mode: "auto", Devices: []string{"/"}}, ResizeRootfs: true,
-		Locale: "C.UTF-8", Fingerprints: true, Apt: &aptUnchanged{PreserveSources: true},
+		Updates: updates{updatesWhen{[]string{"boot-new-instance", "boot"}}},
+		Locale:  "C.UTF-8", Fingerprints: true, Apt: &aptUnchanged{PreserveSources: true},
 	}
 	if c.RootPassword != "" {
 		cfg.Chpasswd = &chpasswd{Users: []passwordUser{{"root", c.RootPassword, "hash"}}}
 	}
+	for _, f := range c.Files {
+		cfg.WriteFiles = append(cfg.WriteFiles, writeFile{
+			f.Path, fmt.Sprintf("%04o", f.Mode), "b64", base64.StdEncoding.EncodeToString(f.Content),
+		})
+	}
+	cfg.RunCmd = c.Commands
 	text, err := yamlText(cfg)
 	if err != nil {
 		return nil, err

@@ -109,3 +109,6 @@ func (w *Worker) AcceleratorFile() string { return filepath.Join(w.DataDir, "acc
 
 // RunsDir holds one folder for each Ansible run.
 func (w *Worker) RunsDir() string { return filepath.Join(w.DataDir, "runs") }
+
+// GalaxyDir keeps roles and collections that playbooks require; deleting it costs a download.
+func (w *Worker) GalaxyDir() string { return filepath.Join(w.DataDir, "galaxy") }

@@ -66,7 +66,8 @@ func (s *Store) readRoom(ctx context.Context, uid string) (room, error) {
 	for _, kv := range kvs(0) {
 		host, err := decodeHost(kv)
 		if err != nil {
-			return room{}, err
+			s.log.Error("host left out: nothing is placed on it", "key", string(kv.Key), "error", err)
+			continue
 		}
 		host.Alive = living[host.Name]
 		out.hosts, out.records[host.Name] = append(out.hosts, host), kv
@@ -92,7 +93,10 @@ func decodeHost(kv *mvccpb.KeyValue) (capacity.Host, error) {
 	if err != nil {
 		return capacity.Host{}, err
 	}
-	host := capacity.Host{Name: rec.Metadata.Name, Labels: rec.Metadata.Labels, Reservations: map[string]capacity.Reservation{}}
+	host := capacity.Host{
+		Name: rec.Metadata.Name, Labels: rec.Metadata.Labels, Lost: rec.Status.Phase == manifest.PhaseLost,
+		Reservations: map[string]capacity.Reservation{},
+	}
 	if err := json.Unmarshal(rec.Spec, &host.Spec); err != nil {
 		return capacity.Host{}, errs.NewOperator(ref(manifest.KindHost, host.Name), "decode spec", err, "delete the host's record; its worker writes it again")
 	}

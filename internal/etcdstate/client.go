@@ -2,6 +2,7 @@ package etcdstate
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"strings"
@@ -49,6 +50,7 @@ type Store struct {
 	log    *slog.Logger
 	locks  *locks
 	alive  time.Duration
+	tls    *tls.Config // nil without TLS
 }
 
 // Open makes a Store. It does not wait for etcd: while that is away, calls fail with
@@ -75,7 +77,9 @@ func Open(cfg config.Etcd, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errs.NewPermanent("etcd", "connect", err, "check the etcd section of worker.json")
 	}
-	return newStore(client, cfg.Prefix, opts), nil
+	s := newStore(client, cfg.Prefix, opts)
+	s.tls = tlsConfig
+	return s, nil
 }
 
 func newStore(client *clientv3.Client, prefix string, opts Options) *Store {

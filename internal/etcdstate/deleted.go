@@ -66,14 +66,19 @@ func (s *Store) Deleted(ctx context.Context) (map[string]Deleted, error) {
 	return out, Translate(ctx, "deleted resources", "list", err)
 }
 
-// ForgetDeleted removes what is older than DeletedKept.
+// ForgetDeleted removes what is older than DeletedKept, and of which no lost host owes
+// anything: that is proof until it is paid.
 func (s *Store) ForgetDeleted(ctx context.Context, now time.Time) error {
 	all, err := s.Deleted(ctx)
 	if err != nil {
 		return err
 	}
+	owed, err := s.Owing(ctx)
+	if err != nil {
+		return err
+	}
 	for uid, d := range all {
-		if now.Sub(d.At) < DeletedKept {
+		if now.Sub(d.At) < DeletedKept || owed[uid] != "" {
 			continue
 		}
 		if _, err := s.client.Delete(ctx, s.Key(deletedFolder, uid)); err != nil {

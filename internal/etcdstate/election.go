@@ -60,7 +60,7 @@ func (s *Store) leadOnce(ctx context.Context, name, candidate string, lead func(
 	s.log.Info("leads", "of", name, "candidate", candidate)
 	err = lead(leading, term)
 	if ctx.Err() == nil && leading.Err() != nil {
-		return errs.NewTransient(object, "keep", errors.New("the lease ran out"))
+		return errs.New(errs.Transient, object, "keep", errors.New("the lease ran out"), awayNext)
 	}
 	return err
 }

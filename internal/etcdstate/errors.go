@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -38,7 +39,30 @@ func Translate(ctx context.Context, object, action string, err error) error {
 	case code == codes.PermissionDenied || code == codes.Unauthenticated:
 		return errs.NewOperator(object, action, fmt.Errorf("etcd refuses: %w", err), "check the certificate in worker.json")
 	case code == codes.InvalidArgument && !errors.Is(err, rpctypes.ErrTooManyRequests):
-		return errs.NewPermanent(object, action, fmt.Errorf("%w: etcd: %w", errs.ErrInvalid, err), "")
+		return errs.NewPermanent(object, action, fmt.Errorf("%w: etcd: %w", errs.ErrInvalid, err), "`burrow doctor` shows which etcd answers, and its version")
 	}
-	return errs.NewTransient(object, action, fmt.Errorf("etcd %w: %w", errs.ErrUnavailable, err))
+	// A wrong certificate is transient too: what waits for etcd goes on when it is mended.
+	if says, next := distrust(err); says != "" {
+		return errs.New(errs.Transient, object, action, fmt.Errorf("%s: %w: %w", says, errs.ErrUnavailable, err), next)
+	}
+	return errs.New(errs.Transient, object, action, fmt.Errorf("etcd %w: %w", errs.ErrUnavailable, err), awayNext)
+}
+
+const (
+	// awayNext is what a person can do about an etcd that does not answer.
+	awayNext = "it is tried again; `burrow status` and `burrow doctor` show how etcd is"
+	// conflictNext is what a person can do about a record that changes all the time.
+	conflictNext = "it is tried again; `burrow get -w` shows what writes"
+)
+
+// distrust says which side of a connection does not trust the other, and what to do; ""
+// when that is not what went wrong. gRPC hands on no more than the text of it.
+func distrust(err error) (says, next string) {
+	switch text := err.Error(); {
+	case strings.Contains(text, "tls: failed to verify certificate"):
+		return "etcd shows a certificate that is not trusted", "check that etcd.endpoints in worker.json are your etcd's, and that etcd.tls.ca is the authority of its certificate"
+	case strings.Contains(text, "remote error: tls: "):
+		return "etcd refuses this worker's certificate", "check etcd.tls in worker.json: the certificate must be the worker's, valid, and of the authority that etcd trusts"
+	}
+	return "", ""
 }

@@ -2,9 +2,15 @@ package etcdstate
 
 import (
 	"context"
+	"crypto/tls"
+	"net/url"
 	"strings"
 	"sync"
+	"time"
 )
+
+// handshakeTimeout bounds the look at a member's certificate, on a network that is near.
+const handshakeTimeout = 2 * time.Second
 
 // Health is what `burrow doctor` shows of etcd.
 type Health struct {
@@ -60,10 +66,41 @@ func (s *Store) member(ctx context.Context, endpoint string) Member {
 	m := Member{Endpoint: endpoint}
 	status, err := s.client.Status(ctx, endpoint)
 	if err != nil {
+		if refused := s.handshake(ctx, endpoint); refused != nil {
+			err = refused // says more: a client that writes at once may miss why it was hung up on
+		}
 		m.Err = Translate(ctx, "etcd "+endpoint, "ask status", err)
 		return m
 	}
 	m.Version, m.SizeBytes, m.InUseBytes, m.QuotaBytes = status.Version, status.DbSize, status.DbSizeInUse, status.DbSizeQuota
 	m.Leader = status.Header.MemberId == status.Leader
 	return m
+}
+
+// handshake says whether a member and we trust each other: nil when they do, when there is
+// no TLS, and when nobody answers, which its caller knows already. With TLS 1.3 a server
+// refuses a client after the client takes the connection for made, so one byte is read.
+func (s *Store) handshake(ctx context.Context, endpoint string) error {
+	at, err := url.Parse(endpoint)
+	if err != nil || s.tls == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	config := s.tls.Clone()
+	config.NextProtos = []string{"h2"} // etcd greets who speaks HTTP/2
+	dialer := tls.Dialer{Config: config}
+	conn, err := dialer.DialContext(ctx, "tcp", at.Host)
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		if err = conn.SetReadDeadline(time.Now().Add(handshakeTimeout)); err == nil {
+			_, err = conn.Read(make([]byte, 1))
+		}
+	}
+	if err != nil {
+		if says, _ := distrust(err); says != "" {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,8 @@ func newHostRecord(name string, labels map[string]string, spec capacity.Spec) (m
 const startingMessage = "its worker has not been ready yet"
 
 // KeepAlive holds alive/<host> by lease and returns when ctx ends, with nil, after giving
-// the lease back. When the lease is lost (this process was stopped, or etcd was away), it
+// the lease back; and with ErrHostLost when the host was declared lost: what its worker
+// does then, it does too late. When the lease is lost (this process was stopped, or etcd was away), it
 // takes a new one. A worker that starts again takes the key over from the one before.
 // taken is called each time the lease was taken and the host's record says Ready: what a
 // leader wrote about the host's servers meanwhile is the caller's to set right. It must
@@ -80,6 +82,9 @@ func (s *Store) KeepAlive(ctx context.Context, host string, taken func()) error 
 		err := s.holdAlive(ctx, host, taken)
 		if ctx.Err() != nil {
 			break
+		}
+		if errors.Is(err, ErrHostLost) {
+			return err
 		}
 		s.log.Warn("lease of the host is taken again", "host", host, "error", err)
 		if wait(ctx, watchPause) != nil {
@@ -96,8 +101,13 @@ func (s *Store) holdAlive(ctx context.Context, host string, taken func()) error 
 	}
 	defer giveBack()
 	since := time.Now().UTC().Format(time.RFC3339)
-	if _, err := s.client.Put(ctx, s.Key("alive", host), since, clientv3.WithLease(lease)); err != nil {
+	said, err := s.client.Txn(ctx).If(Absent(s.Key(lostFolder, host))).
+		Then(clientv3.OpPut(s.Key("alive", host), since, clientv3.WithLease(lease))).Commit()
+	if err != nil {
 		return Translate(ctx, ref(manifest.KindHost, host), "say alive", err)
+	}
+	if !said.Succeeded {
+		return errs.NewPermanent(ref(manifest.KindHost, host), "say alive", ErrHostLost, "its worker starts again, and first removes what was deleted meanwhile")
 	}
 	beats, err := s.client.KeepAlive(ctx, lease)
 	if err != nil {
@@ -143,23 +153,37 @@ func (s *Store) AliveHosts(ctx context.Context) ([]string, error) {
 }
 
 // withLiveness sets the phase of Host records: Ready while the host's lease lives, else
-// Unknown. Other kinds pass.
+// Unknown, or Lost when that was declared. Other kinds pass.
 func (s *Store) withLiveness(ctx context.Context, kind manifest.Kind, recs []manifest.Record) ([]manifest.Record, error) {
 	if kind != manifest.KindHost || len(recs) == 0 {
 		return recs, nil
 	}
+	show, err := s.liveness(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range recs {
+		show(&recs[i])
+	}
+	return recs, nil
+}
+
+// liveness gives what completes a Host record that was read: whether its worker lives, and
+// what it owes while it is lost.
+func (s *Store) liveness(ctx context.Context) (func(*manifest.Record), error) {
 	alive, err := s.AliveHosts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	living := map[string]bool{}
-	for _, host := range alive {
-		living[host] = true
-	}
-	for i := range recs {
-		setLiveness(&recs[i], living[recs[i].Metadata.Name])
-	}
-	return recs, nil
+	debts, err := s.Debts(ctx, "")
+	return func(rec *manifest.Record) {
+		setLiveness(rec, slices.Contains(alive, rec.Metadata.Name))
+		for _, d := range debts {
+			if d.Host == rec.Metadata.Name {
+				rec.Status.Debts = append(rec.Status.Debts, d.String())
+			}
+		}
+	}, err
 }
 
 // setLiveness makes the status what the lease says, whether or not a leader has written
@@ -168,7 +192,7 @@ func setLiveness(rec *manifest.Record, alive bool) {
 	switch {
 	case alive:
 		rec.Status.Phase, rec.Status.Message, rec.Status.Lost = manifest.PhaseReady, "", nil
-	case rec.Status.Phase != manifest.PhaseUnknown:
+	case rec.Status.Phase != manifest.PhaseUnknown && rec.Status.Phase != manifest.PhaseLost:
 		rec.Status.Phase, rec.Status.Message = manifest.PhaseUnknown, "its worker does not answer"
 	}
 }

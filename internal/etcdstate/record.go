@@ -1,6 +1,7 @@
 package etcdstate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -124,15 +125,17 @@ func (s *Store) readRecords(ctx context.Context, kind manifest.Kind, names []str
 	return out, nil
 }
 
-// List reads all records of a kind at one revision, by name.
+// List reads all records of a kind at one revision, by name. One that cannot be read is a
+// record of manifest.PhaseDamaged without a uid: it keeps nobody from the others, and
+// whoever asks who owns something must take it for a possible owner.
 func (s *Store) List(ctx context.Context, kind manifest.Kind) ([]manifest.Record, error) {
 	var out []manifest.Record
 	err := s.Each(ctx, kind, func(rec manifest.Record) error { out = append(out, rec); return nil })
 	return out, err
 }
 
-// Each calls fn with all records of a kind at one revision, by name, and holds a page of
-// them at a time.
+// Each calls fn with all records of a kind at one revision, by name, damaged ones as List
+// has them, and holds a page of them at a time.
 func (s *Store) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.Record) error) error {
 	folder, ok := folders[kind]
 	if !ok {
@@ -140,16 +143,15 @@ func (s *Store) Each(ctx context.Context, kind manifest.Kind, fn func(manifest.R
 	}
 	living := func(*manifest.Record) {}
 	if kind == manifest.KindHost {
-		alive, err := s.AliveHosts(ctx)
-		if err != nil {
+		var err error
+		if living, err = s.liveness(ctx); err != nil {
 			return err
 		}
-		living = func(rec *manifest.Record) { setLiveness(rec, slices.Contains(alive, rec.Metadata.Name)) }
 	}
 	_, err := s.eachPage(ctx, s.Key(folder, ""), 0, recordsPage, func(kv *mvccpb.KeyValue) error {
 		rec, err := decodeRecord(kv)
 		if err != nil {
-			return err
+			return fn(damaged(kind, kv, err))
 		}
 		living(&rec)
 		return fn(rec)
@@ -214,6 +216,9 @@ func (s *Store) KeysBelow(ctx context.Context, folder string) ([]string, error) 
 	return out, Translate(ctx, folder, "list keys", err)
 }
 
+// damagedNext is what a person can do about a record that cannot be read.
+const damagedNext = "restore it from a backup (`burrow restore`), or mend the key with etcdctl; when it is deleted, `burrow drift` lists what its resource leaves"
+
 func decodeRecord(kv *mvccpb.KeyValue) (manifest.Record, error) {
 	var rec manifest.Record
 	err := json.Unmarshal(kv.Value, &rec)
@@ -221,10 +226,19 @@ func decodeRecord(kv *mvccpb.KeyValue) (manifest.Record, error) {
 		err = isOf(kv, rec.Kind, rec.Metadata.Name)
 	}
 	if err != nil {
-		return rec, errs.NewOperator(string(kv.Key), "decode record", err, "restore it from a backup, or delete the key")
+		return rec, errs.NewOperator(string(kv.Key), "decode record", err, damagedNext)
 	}
 	rec.Metadata.ResourceVersion = kv.ModRevision
 	return rec, nil
+}
+
+// damaged stands for a record that cannot be read. Nothing of its value is believed.
+func damaged(kind manifest.Kind, kv *mvccpb.KeyValue, why error) manifest.Record {
+	rec := manifest.Record{APIVersion: manifest.APIVersion, Kind: kind}
+	rec.Metadata.Name = string(kv.Key[bytes.LastIndexByte(kv.Key, '/')+1:])
+	rec.Metadata.ResourceVersion = kv.ModRevision
+	rec.Status = manifest.Status{Phase: manifest.PhaseDamaged, Message: why.Error()}
+	return rec
 }
 
 // isOf refuses a record of another resource than its key's.
@@ -236,6 +250,9 @@ func isOf(kv *mvccpb.KeyValue, kind manifest.Kind, name string) error {
 }
 
 func encodeRecord(rec manifest.Record) (string, error) {
+	if rec.Status.Phase == manifest.PhaseDamaged {
+		return "", errs.NewOperator(ref(rec.Kind, rec.Metadata.Name), "write record", errs.Reason("it is damaged: %s", rec.Status.Message), "")
+	}
 	rec.Metadata.ResourceVersion = 0
 	return encode(ref(rec.Kind, rec.Metadata.Name), rec)
 }

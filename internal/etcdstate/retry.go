@@ -36,7 +36,7 @@ func RetryConflict(ctx context.Context, object, action string, attempt func() (d
 		}
 		pause = min(2*pause, conflictPauseMax)
 	}
-	return errs.NewTransient(object, action, errs.ErrConflict)
+	return errs.New(errs.Transient, object, action, errs.ErrConflict, conflictNext)
 }
 
 // wait returns after d, or with the context's error.

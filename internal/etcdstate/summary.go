@@ -79,7 +79,7 @@ func (c *Summaries) Each(ctx context.Context, kind manifest.Kind, fn func([]byte
 		return nil
 	}, clientv3.WithKeysOnly())
 	if err == nil {
-		err = c.make(ctx, missing, rev, now)
+		err = c.make(ctx, kind, missing, rev, now)
 	}
 	if err != nil {
 		return Translate(ctx, object, "list records", err)
@@ -98,7 +98,7 @@ func (c *Summaries) Each(ctx context.Context, kind manifest.Kind, fn func([]byte
 }
 
 // make reads records as they were at revision rev, and adds their summaries to out.
-func (c *Summaries) make(ctx context.Context, keys []string, rev int64, out map[string]summarized) error {
+func (c *Summaries) make(ctx context.Context, kind manifest.Kind, keys []string, rev int64, out map[string]summarized) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2 * runtime.GOMAXPROCS(0)) // one reads while another decodes
@@ -109,7 +109,7 @@ func (c *Summaries) make(ctx context.Context, keys []string, rev int64, out map[
 				return err
 			}
 			for _, kv := range kvs {
-				encoded, err := summarize(kv)
+				encoded, err := summarize(kind, kv)
 				if err != nil {
 					return err
 				}
@@ -155,9 +155,16 @@ type summaryStatus struct {
 	Addresses  []string                `json:"addresses,omitempty"`
 	Ports      []summaryPort           `json:"ports,omitempty"`
 	Login      string                  `json:"login,omitempty"`
+	RebootedAt json.RawMessage         `json:"rebootedAt,omitempty"` // as createdAt
 	Network    *manifest.NetworkStatus `json:"network,omitempty"`
 	Volume     *manifest.VolumeStatus  `json:"volume,omitempty"`
 	Image      *manifest.ImageStatus   `json:"image,omitempty"`
+	Targets    []string                `json:"targets,omitempty"`
+	Playbook   *summaryPlaybook        `json:"playbook,omitempty"`
+}
+
+type summaryPlaybook struct {
+	RunID string `json:"runId,omitempty"`
 }
 
 type summaryPort struct {
@@ -165,13 +172,13 @@ type summaryPort struct {
 }
 
 // summarize cuts a record to what lists show. What is not as burrow writes it, and can be
-// read all the same, is given as it is.
-func summarize(kv *mvccpb.KeyValue) ([]byte, error) {
+// read all the same, is given as it is; what cannot, as List has it.
+func summarize(kind manifest.Kind, kv *mvccpb.KeyValue) ([]byte, error) {
 	var s summary
 	if json.Unmarshal(kv.Value, &s) != nil || isOf(kv, s.Kind, s.Metadata.Name) != nil {
 		rec, err := decodeRecord(kv)
 		if err != nil {
-			return nil, err
+			rec = damaged(kind, kv, err)
 		}
 		return json.Marshal(rec)
 	}

@@ -43,6 +43,34 @@ func (s *Server) UploadBundle(stream grpc.ClientStreamingServer[gatewaypb.Upload
 	return stream.SendAndClose(&gatewaypb.UploadBundleResponse{})
 }
 
+// DownloadBundle implements the service.
+func (s *Server) DownloadBundle(req *gatewaypb.DownloadBundleRequest, stream grpc.ServerStreamingServer[gatewaypb.Chunk]) error {
+	key, err := blob.BundleKey(req.GetDigest())
+	if err != nil {
+		return err
+	}
+	body, err := s.deps.Blobs.Get(stream.Context(), key)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := io.ReadFull(body, buf)
+		if n > 0 {
+			if err := stream.Send(&gatewaypb.Chunk{Data: buf[:n]}); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func checkBundleSize(size int64) error {
 	if size <= 0 || size > MaxBundle {
 		return errs.NewPermanent("bundle", "upload", errs.Reason("%w: it has %d bytes, and at most %d MiB are taken", errs.ErrInvalid, size, MaxBundle>>20),

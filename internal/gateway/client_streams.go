@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 
@@ -49,7 +51,39 @@ func (c *Client) UploadBundle(ctx context.Context, digest string, size int64, r 
 	return c.failed(err, action)
 }
 
-// Logs writes the log of a server's run to w. Run "" is the latest; follow goes on until
+// DownloadBundle writes the bundle with a digest to w, and is content only when the bytes
+// were those of the digest. One that is not stored is errs.ErrNotFound.
+func (c *Client) DownloadBundle(ctx context.Context, digest string, w io.Writer) error {
+	const action = "download a bundle"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.rpc.DownloadBundle(ctx, &gatewaypb.DownloadBundleRequest{Digest: digest})
+	if err != nil {
+		return c.failed(err, action)
+	}
+	sum, size := sha256.New(), 0
+	err = receive(stream, c.failingUnless(ctx, action), func(chunk *gatewaypb.Chunk) error {
+		if size += len(chunk.GetData()); size > MaxBundle {
+			return errs.NewPermanent("bundle "+digest, "download", errs.Reason("%w: it has more than %d MiB", errs.ErrInvalid, MaxBundle>>20), "apply again")
+		}
+		_, err := io.MultiWriter(sum, w).Write(chunk.GetData())
+		return err
+	})
+	if err == nil && "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
+		err = errs.NewPermanent("bundle "+digest, "download", errs.Reason("%w: the store's copy is damaged", errs.ErrInvalid), "apply again, which uploads it")
+	}
+	return err
+}
+
+// ListRuns gives the ids of a server's playbook runs that have a log, latest first.
+func (c *Client) ListRuns(ctx context.Context, server string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := c.rpc.ListRuns(ctx, &gatewaypb.ListRunsRequest{Server: server})
+	return resp.GetRuns(), c.failed(err, "list runs")
+}
+
+// Logs writes the log of a server's run to w. Run "" is the latest, "N" the N-th last; follow goes on until
 // the run has ended, or ctx (whose error it then gives).
 func (c *Client) Logs(ctx context.Context, server, run string, follow bool, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)

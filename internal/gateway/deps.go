@@ -113,6 +113,8 @@ type Blobs interface {
 	Put(ctx context.Context, key string, r io.Reader) error
 	// Intact reports whether the blob is there, whole.
 	Intact(ctx context.Context, key string) (bool, error)
+	// Get opens a blob; errs.ErrNotFound when there is none.
+	Get(ctx context.Context, key string) (io.ReadCloser, error)
 }
 
 // Secrets keeps what people set with `burrow secret`. Nothing here gives a value: those are
@@ -154,8 +156,11 @@ type Consoles interface {
 	Console(ctx context.Context, serverUID string) (io.ReadWriteCloser, error)
 }
 
-// RunLogs opens the log of a playbook run. Run "" is the latest; follow means that
-// reading waits for more until the run has ended or ctx ends. No run is errs.ErrNotFound.
+// RunLogs has the logs of playbook runs.
 type RunLogs interface {
+	// Open gives the log of a run. Run "" is the latest; follow means that reading waits for
+	// more until the run has ended or ctx ends. No run is errs.ErrNotFound.
 	Open(ctx context.Context, server manifest.Record, run string, follow bool) (io.ReadCloser, error)
+	// Runs gives the ids of the server's runs that have a log, latest first.
+	Runs(ctx context.Context, server manifest.Record) ([]string, error)
 }

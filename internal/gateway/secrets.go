@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -86,21 +87,41 @@ func (s secrets) RemoveSecret(ctx context.Context, req *gatewaypb.RemoveSecretRe
 // usersOf lists the records that refer to a secret.
 func (s secrets) usersOf(ctx context.Context, name string) ([]string, error) {
 	var users []string
-	err := s.deps.Records.Each(ctx, manifest.KindServer, func(rec manifest.Record) error {
-		var spec struct {
-			Auth struct {
-				RootPassword string `json:"rootPassword"`
-			} `json:"auth"`
+	look := func(rec manifest.Record) error {
+		if rec.Status.Phase == manifest.PhaseDamaged {
+			users = append(users, manifest.Ref(rec.Kind, rec.Metadata.Name)+" (perhaps: its record cannot be read)")
+			return nil
 		}
-		if err := json.Unmarshal(rec.Spec, &spec); err != nil {
-			return nil // it names nothing that could be read
-		}
-		if used, ok := manifest.SecretName(spec.Auth.RootPassword); ok && used == name {
+		if slices.Contains(secretsOf(rec), name) {
 			users = append(users, manifest.Ref(rec.Kind, rec.Metadata.Name))
 		}
 		return nil
-	})
-	return users, err
+	}
+	for _, kind := range []manifest.Kind{manifest.KindServer, manifest.KindPlaybook} {
+		if err := s.deps.Records.Each(ctx, kind, look); err != nil {
+			return nil, err
+		}
+	}
+	return users, nil
+}
+
+// secretsOf lists what a record names; one that cannot be read names nothing.
+func secretsOf(rec manifest.Record) []string {
+	if rec.Kind == manifest.KindPlaybook {
+		var spec manifest.PlaybookSpec
+		_ = json.Unmarshal(rec.Spec, &spec)
+		return spec.SecretNames()
+	}
+	var spec struct {
+		Auth    manifest.Auth    `json:"auth"`
+		Ansible manifest.Ansible `json:"ansible"`
+	}
+	_ = json.Unmarshal(rec.Spec, &spec)
+	names := spec.Ansible.SecretNames()
+	if name, ok := manifest.SecretName(spec.Auth.RootPassword); ok {
+		names = append(names, name)
+	}
+	return names
 }
 
 // RotateKey implements the service.

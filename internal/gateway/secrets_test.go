@@ -126,6 +126,22 @@ func TestASecretThatServersNameIsNotRemoved(t *testing.T) {
 	require.NoError(t, c.RemoveSecret(t.Context(), "root"))
 }
 
+func TestASecretThatPlaybooksNameIsNotRemoved(t *testing.T) {
+	v := newVault(t)
+	inServer, document := server("a"), server("p")
+	inServer.Spec = json.RawMessage(`{"auth":{},"ansible":{"extraVars":{"x":[{"y":"secret:token"}]}}}`)
+	document.Kind, document.Spec = manifest.KindPlaybook, json.RawMessage(`{"vaultPassword":"secret:vault","becomePassword":"secret:token"}`)
+	d := deps(t, &store{records: []manifest.Record{inServer, document}})
+	d.Secrets = v
+	c := connect(t, serve(t, d))
+	for _, name := range []string{"token", "vault"} {
+		_, err := c.SetSecret(t.Context(), name, []byte("x"), "alice")
+		require.NoError(t, err)
+	}
+	require.ErrorContains(t, c.RemoveSecret(t.Context(), "token"), "it is used by server/a, playbook/p")
+	require.ErrorContains(t, c.RemoveSecret(t.Context(), "vault"), "it is used by playbook/p")
+}
+
 func TestARotationSaysHowFarItIs(t *testing.T) {
 	v := newVault(t)
 	d := deps(t, &store{})

@@ -45,7 +45,7 @@ func TestABundleIsUploadedOnceAndOnlyWhole(t *testing.T) {
 	upload := func(digest string, size int, b []byte) error {
 		return c.UploadBundle(t.Context(), digest, int64(size), bytes.NewReader(b))
 	}
-	require.ErrorIs(t, upload(digest(content), len(content), append([]byte{1}, content[1:]...)), errs.ErrInvalid, "other bytes")
+	require.ErrorIs(t, upload(digest(content), len(content), append([]byte{content[0] ^ 1}, content[1:]...)), errs.ErrInvalid, "other bytes")
 	require.ErrorIs(t, upload(digest(content), len(content), content[:len(content)-1]), errs.ErrInvalid, "too few")
 	require.ErrorIs(t, upload(digest(content), len(content)-1, content), errs.ErrInvalid, "too many")
 	require.ErrorIs(t, upload("sha256:../../etc", len(content), content), errs.ErrInvalid, "no digest")
@@ -59,6 +59,12 @@ func TestABundleIsUploadedOnceAndOnlyWhole(t *testing.T) {
 	has, err = c.HasBundle(t.Context(), digest(content))
 	require.NoError(t, err)
 	require.True(t, has)
+
+	var back bytes.Buffer
+	require.NoError(t, c.DownloadBundle(t.Context(), digest(content), &back))
+	require.Equal(t, content, back.Bytes())
+	require.ErrorIs(t, c.DownloadBundle(t.Context(), digest([]byte("another")), io.Discard), errs.ErrNotFound)
+	require.ErrorIs(t, c.DownloadBundle(t.Context(), "sha256:../../etc", io.Discard), errs.ErrInvalid)
 }
 
 // listenTCP runs serve for each connection to a port of its own on loopback.

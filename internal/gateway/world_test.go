@@ -157,6 +157,13 @@ func (l runLogs) Open(ctx context.Context, rec manifest.Record, run string, foll
 	return l(ctx, rec, run, follow)
 }
 
+func (l runLogs) Runs(ctx context.Context, rec manifest.Record) ([]string, error) {
+	if _, err := l(ctx, rec, "", false); err != nil {
+		return nil, nil
+	}
+	return []string{"second", "first"}, nil
+}
+
 // deps are real where the gateway's own work is: sockets, blobs, TCP.
 func deps(t *testing.T, records *store) Deps {
 	t.Helper()

@@ -23,7 +23,7 @@ type call struct {
 
 // enter takes what the call needs to itself, and gives the release.
 func (c *Connection) enter(ctx context.Context, cl call) (func(), error) {
-	unlock, err := c.locks.lock(ctx, cl.key)
+	unlock, err := c.locks.Lock(ctx, cl.key)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"libvirt.org/go/libvirt"
 
 	"burrow.dev/burrow/internal/errs"
+	"burrow.dev/burrow/internal/keylock"
 )
 
 // DefaultURI is the system-wide QEMU driver of this machine.
@@ -40,7 +41,7 @@ const (
 type Connection struct {
 	uri   string
 	log   *slog.Logger
-	locks *keyedLocks
+	locks keylock.Locks
 	calls sync.WaitGroup
 
 	mu      sync.Mutex
@@ -84,7 +85,7 @@ func New(uri string, log *slog.Logger) *Connection {
 	}
 	return &Connection{
 		uri: uri, log: log.With("libvirt", uri),
-		locks: newKeyedLocks(), pools: map[string]*semaphore.Weighted{},
+		pools: map[string]*semaphore.Weighted{},
 	}
 }
 

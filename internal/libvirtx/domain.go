@@ -2,6 +2,7 @@ package libvirtx
 
 import (
 	"context"
+	"errors"
 
 	"libvirt.org/go/libvirt"
 	"libvirt.org/go/libvirtxml"
@@ -46,6 +47,26 @@ func (c *Connection) DomainUUID(ctx context.Context, name string) (string, error
 		defer d.Free()
 		return d.GetUUIDString()
 	})
+}
+
+// RunningDisks gives the files that a domain runs from; none when it is off or there is none.
+func (c *Connection) RunningDisks(ctx context.Context, uuid string) ([]string, error) {
+	def, err := c.DomainXML(ctx, uuid)
+	if errors.Is(err, errs.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || def.ID == nil { // only an active domain has one
+		return nil, err
+	}
+	var files []string
+	if def.Devices != nil {
+		for _, disk := range def.Devices.Disks {
+			if disk.Source != nil && disk.Source.File != nil {
+				files = append(files, disk.Source.File.File)
+			}
+		}
+	}
+	return files, nil
 }
 
 // DomainXML describes a domain as it is now; ErrNotFound when there is none.

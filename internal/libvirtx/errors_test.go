@@ -63,24 +63,6 @@ func TestErrorsOfLibvirtAreClassedOnce(t *testing.T) {
 	require.ErrorIs(t, translate(call{}, context.Canceled), context.Canceled)
 }
 
-func TestKeyedLocksSerializeAKeyAndForgetIt(t *testing.T) {
-	k := newKeyedLocks()
-	first, err := k.lock(t.Context(), "a")
-	require.NoError(t, err)
-	other, err := k.lock(t.Context(), "b")
-	require.NoError(t, err, "another key is free")
-	other()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = k.lock(ctx, "a")
-	require.ErrorIs(t, err, context.Canceled)
-	first()
-	again, err := k.lock(t.Context(), "a")
-	require.NoError(t, err)
-	again()
-	require.Empty(t, k.held)
-}
-
 func TestEveryObjectIsFreed(t *testing.T) {
 	c := New("", nil)
 	for range 50 {

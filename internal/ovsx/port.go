@@ -27,6 +27,15 @@ type Port struct {
 	ExternalIDs map[string]string
 }
 
+// OwnedBy tells whether a port is that of a server's NIC: by our mark, or before there is
+// one by libvirt's, which holds the guest's MAC.
+func (p Port) OwnedBy(serverUID, mac string) bool {
+	if owner := p.ExternalIDs[KeyServer]; owner != "" {
+		return owner == serverUID
+	}
+	return p.ExternalIDs[KeyAttachedMAC] == mac
+}
+
 const (
 	portColumns      = "--columns=name,tag,trunks,vlan_mode"
 	interfaceColumns = "--columns=name,ofport,link_state,error,external_ids"

@@ -495,6 +495,51 @@ func (x *RecordEvent) GetRecord() *Record {
 	return nil
 }
 
+type DownloadBundleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "sha256:<hex>".
+	Digest        string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DownloadBundleRequest) Reset() {
+	*x = DownloadBundleRequest{}
+	mi := &file_gateway_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DownloadBundleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DownloadBundleRequest) ProtoMessage() {}
+
+func (x *DownloadBundleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DownloadBundleRequest.ProtoReflect.Descriptor instead.
+func (*DownloadBundleRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DownloadBundleRequest) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 type HasBundleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "sha256:<hex>".
@@ -505,7 +550,7 @@ type HasBundleRequest struct {
 
 func (x *HasBundleRequest) Reset() {
 	*x = HasBundleRequest{}
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +562,7 @@ func (x *HasBundleRequest) String() string {
 func (*HasBundleRequest) ProtoMessage() {}
 
 func (x *HasBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +575,7 @@ func (x *HasBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasBundleRequest.ProtoReflect.Descriptor instead.
 func (*HasBundleRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{8}
+	return file_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HasBundleRequest) GetDigest() string {
@@ -549,7 +594,7 @@ type HasBundleResponse struct {
 
 func (x *HasBundleResponse) Reset() {
 	*x = HasBundleResponse{}
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +606,7 @@ func (x *HasBundleResponse) String() string {
 func (*HasBundleResponse) ProtoMessage() {}
 
 func (x *HasBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +619,7 @@ func (x *HasBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasBundleResponse.ProtoReflect.Descriptor instead.
 func (*HasBundleResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{9}
+	return file_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HasBundleResponse) GetStored() bool {
@@ -597,7 +642,7 @@ type UploadBundleRequest struct {
 
 func (x *UploadBundleRequest) Reset() {
 	*x = UploadBundleRequest{}
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +654,7 @@ func (x *UploadBundleRequest) String() string {
 func (*UploadBundleRequest) ProtoMessage() {}
 
 func (x *UploadBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +667,7 @@ func (x *UploadBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadBundleRequest.ProtoReflect.Descriptor instead.
 func (*UploadBundleRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{10}
+	return file_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UploadBundleRequest) GetDigest() string {
@@ -654,7 +699,7 @@ type UploadBundleResponse struct {
 
 func (x *UploadBundleResponse) Reset() {
 	*x = UploadBundleResponse{}
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +711,7 @@ func (x *UploadBundleResponse) String() string {
 func (*UploadBundleResponse) ProtoMessage() {}
 
 func (x *UploadBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,13 +724,13 @@ func (x *UploadBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadBundleResponse.ProtoReflect.Descriptor instead.
 func (*UploadBundleResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{11}
+	return file_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 type LogsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Server string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
-	// Empty: the latest run.
+	// An id; or "N", the N-th last; empty: the latest run.
 	Run           string `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
 	Follow        bool   `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -694,7 +739,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +751,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +764,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{12}
+	return file_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LogsRequest) GetServer() string {
@@ -743,6 +788,95 @@ func (x *LogsRequest) GetFollow() bool {
 	return false
 }
 
+type ListRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRunsRequest) Reset() {
+	*x = ListRunsRequest{}
+	mi := &file_gateway_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRunsRequest) ProtoMessage() {}
+
+func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListRunsRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListRunsRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+type ListRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ids, latest first; they begin with the time in UTC.
+	Runs          []string `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRunsResponse) Reset() {
+	*x = ListRunsResponse{}
+	mi := &file_gateway_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRunsResponse) ProtoMessage() {}
+
+func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListRunsResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListRunsResponse) GetRuns() []string {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
 type Chunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
@@ -752,7 +886,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +898,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +911,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{13}
+	return file_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Chunk) GetData() []byte {
@@ -800,7 +934,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +946,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +959,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{14}
+	return file_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TunnelRequest) GetServer() string {
@@ -863,7 +997,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +1009,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1022,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{15}
+	return file_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TunnelResponse) GetOpened() bool {
@@ -952,7 +1086,9 @@ const file_gateway_proto_rawDesc = "" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bTYPE_PUT\x10\x01\x12\x0f\n" +
 	"\vTYPE_DELETE\x10\x02\x12\x0f\n" +
-	"\vTYPE_SYNCED\x10\x03\"*\n" +
+	"\vTYPE_SYNCED\x10\x03\"/\n" +
+	"\x15DownloadBundleRequest\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\"*\n" +
 	"\x10HasBundleRequest\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\"+\n" +
 	"\x11HasBundleResponse\x12\x16\n" +
@@ -965,7 +1101,11 @@ const file_gateway_proto_rawDesc = "" +
 	"\vLogsRequest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\tR\x03run\x12\x16\n" +
-	"\x06follow\x18\x03 \x01(\bR\x06follow\"\x1b\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\")\n" +
+	"\x0fListRunsRequest\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\"&\n" +
+	"\x10ListRunsResponse\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\tR\x04runs\"\x1b\n" +
 	"\x05Chunk\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"O\n" +
 	"\rTunnelRequest\x12\x16\n" +
@@ -976,7 +1116,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x06opened\x18\x01 \x01(\bR\x06opened\x12\x16\n" +
 	"\x06remote\x18\x02 \x01(\tR\x06remote\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03eof\x18\x04 \x01(\bR\x03eof2\x9c\a\n" +
+	"\x03eof\x18\x04 \x01(\bR\x03eof2\xc9\b\n" +
 	"\aGateway\x12G\n" +
 	"\x04Info\x12\x1e.burrow.gateway.v1.InfoRequest\x1a\x1f.burrow.gateway.v1.InfoResponse\x12K\n" +
 	"\tGetRecord\x12#.burrow.gateway.v1.GetRecordRequest\x1a\x19.burrow.gateway.v1.Record\x12Q\n" +
@@ -984,8 +1124,10 @@ const file_gateway_proto_rawDesc = "" +
 	"\rListSummaries\x12%.burrow.gateway.v1.ListRecordsRequest\x1a\x1e.burrow.gateway.v1.RecordBatch0\x01\x12X\n" +
 	"\fWatchRecords\x12&.burrow.gateway.v1.WatchRecordsRequest\x1a\x1e.burrow.gateway.v1.RecordEvent0\x01\x12V\n" +
 	"\tHasBundle\x12#.burrow.gateway.v1.HasBundleRequest\x1a$.burrow.gateway.v1.HasBundleResponse\x12a\n" +
-	"\fUploadBundle\x12&.burrow.gateway.v1.UploadBundleRequest\x1a'.burrow.gateway.v1.UploadBundleResponse(\x01\x12B\n" +
-	"\x04Logs\x12\x1e.burrow.gateway.v1.LogsRequest\x1a\x18.burrow.gateway.v1.Chunk0\x01\x12R\n" +
+	"\fUploadBundle\x12&.burrow.gateway.v1.UploadBundleRequest\x1a'.burrow.gateway.v1.UploadBundleResponse(\x01\x12V\n" +
+	"\x0eDownloadBundle\x12(.burrow.gateway.v1.DownloadBundleRequest\x1a\x18.burrow.gateway.v1.Chunk0\x01\x12B\n" +
+	"\x04Logs\x12\x1e.burrow.gateway.v1.LogsRequest\x1a\x18.burrow.gateway.v1.Chunk0\x01\x12S\n" +
+	"\bListRuns\x12\".burrow.gateway.v1.ListRunsRequest\x1a#.burrow.gateway.v1.ListRunsResponse\x12R\n" +
 	"\aConsole\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01\x12O\n" +
 	"\x04Dial\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01\x12P\n" +
 	"\x05Agent\x12 .burrow.gateway.v1.TunnelRequest\x1a!.burrow.gateway.v1.TunnelResponse(\x010\x01B.Z,burrow.dev/burrow/internal/gateway/gatewaypbb\x06proto3"
@@ -1003,25 +1145,28 @@ func file_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_gateway_proto_goTypes = []any{
-	(RecordEvent_Type)(0),        // 0: burrow.gateway.v1.RecordEvent.Type
-	(*InfoRequest)(nil),          // 1: burrow.gateway.v1.InfoRequest
-	(*InfoResponse)(nil),         // 2: burrow.gateway.v1.InfoResponse
-	(*GetRecordRequest)(nil),     // 3: burrow.gateway.v1.GetRecordRequest
-	(*ListRecordsRequest)(nil),   // 4: burrow.gateway.v1.ListRecordsRequest
-	(*WatchRecordsRequest)(nil),  // 5: burrow.gateway.v1.WatchRecordsRequest
-	(*Record)(nil),               // 6: burrow.gateway.v1.Record
-	(*RecordBatch)(nil),          // 7: burrow.gateway.v1.RecordBatch
-	(*RecordEvent)(nil),          // 8: burrow.gateway.v1.RecordEvent
-	(*HasBundleRequest)(nil),     // 9: burrow.gateway.v1.HasBundleRequest
-	(*HasBundleResponse)(nil),    // 10: burrow.gateway.v1.HasBundleResponse
-	(*UploadBundleRequest)(nil),  // 11: burrow.gateway.v1.UploadBundleRequest
-	(*UploadBundleResponse)(nil), // 12: burrow.gateway.v1.UploadBundleResponse
-	(*LogsRequest)(nil),          // 13: burrow.gateway.v1.LogsRequest
-	(*Chunk)(nil),                // 14: burrow.gateway.v1.Chunk
-	(*TunnelRequest)(nil),        // 15: burrow.gateway.v1.TunnelRequest
-	(*TunnelResponse)(nil),       // 16: burrow.gateway.v1.TunnelResponse
+	(RecordEvent_Type)(0),         // 0: burrow.gateway.v1.RecordEvent.Type
+	(*InfoRequest)(nil),           // 1: burrow.gateway.v1.InfoRequest
+	(*InfoResponse)(nil),          // 2: burrow.gateway.v1.InfoResponse
+	(*GetRecordRequest)(nil),      // 3: burrow.gateway.v1.GetRecordRequest
+	(*ListRecordsRequest)(nil),    // 4: burrow.gateway.v1.ListRecordsRequest
+	(*WatchRecordsRequest)(nil),   // 5: burrow.gateway.v1.WatchRecordsRequest
+	(*Record)(nil),                // 6: burrow.gateway.v1.Record
+	(*RecordBatch)(nil),           // 7: burrow.gateway.v1.RecordBatch
+	(*RecordEvent)(nil),           // 8: burrow.gateway.v1.RecordEvent
+	(*DownloadBundleRequest)(nil), // 9: burrow.gateway.v1.DownloadBundleRequest
+	(*HasBundleRequest)(nil),      // 10: burrow.gateway.v1.HasBundleRequest
+	(*HasBundleResponse)(nil),     // 11: burrow.gateway.v1.HasBundleResponse
+	(*UploadBundleRequest)(nil),   // 12: burrow.gateway.v1.UploadBundleRequest
+	(*UploadBundleResponse)(nil),  // 13: burrow.gateway.v1.UploadBundleResponse
+	(*LogsRequest)(nil),           // 14: burrow.gateway.v1.LogsRequest
+	(*ListRunsRequest)(nil),       // 15: burrow.gateway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 16: burrow.gateway.v1.ListRunsResponse
+	(*Chunk)(nil),                 // 17: burrow.gateway.v1.Chunk
+	(*TunnelRequest)(nil),         // 18: burrow.gateway.v1.TunnelRequest
+	(*TunnelResponse)(nil),        // 19: burrow.gateway.v1.TunnelResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	0,  // 0: burrow.gateway.v1.RecordEvent.type:type_name -> burrow.gateway.v1.RecordEvent.Type
@@ -1031,25 +1176,29 @@ var file_gateway_proto_depIdxs = []int32{
 	4,  // 4: burrow.gateway.v1.Gateway.ListRecords:input_type -> burrow.gateway.v1.ListRecordsRequest
 	4,  // 5: burrow.gateway.v1.Gateway.ListSummaries:input_type -> burrow.gateway.v1.ListRecordsRequest
 	5,  // 6: burrow.gateway.v1.Gateway.WatchRecords:input_type -> burrow.gateway.v1.WatchRecordsRequest
-	9,  // 7: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
-	11, // 8: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
-	13, // 9: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
-	15, // 10: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
-	15, // 11: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
-	15, // 12: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
-	2,  // 13: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
-	6,  // 14: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
-	6,  // 15: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
-	7,  // 16: burrow.gateway.v1.Gateway.ListSummaries:output_type -> burrow.gateway.v1.RecordBatch
-	8,  // 17: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
-	10, // 18: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
-	12, // 19: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
-	14, // 20: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
-	16, // 21: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
-	16, // 22: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
-	16, // 23: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
-	13, // [13:24] is the sub-list for method output_type
-	2,  // [2:13] is the sub-list for method input_type
+	10, // 7: burrow.gateway.v1.Gateway.HasBundle:input_type -> burrow.gateway.v1.HasBundleRequest
+	12, // 8: burrow.gateway.v1.Gateway.UploadBundle:input_type -> burrow.gateway.v1.UploadBundleRequest
+	9,  // 9: burrow.gateway.v1.Gateway.DownloadBundle:input_type -> burrow.gateway.v1.DownloadBundleRequest
+	14, // 10: burrow.gateway.v1.Gateway.Logs:input_type -> burrow.gateway.v1.LogsRequest
+	15, // 11: burrow.gateway.v1.Gateway.ListRuns:input_type -> burrow.gateway.v1.ListRunsRequest
+	18, // 12: burrow.gateway.v1.Gateway.Console:input_type -> burrow.gateway.v1.TunnelRequest
+	18, // 13: burrow.gateway.v1.Gateway.Dial:input_type -> burrow.gateway.v1.TunnelRequest
+	18, // 14: burrow.gateway.v1.Gateway.Agent:input_type -> burrow.gateway.v1.TunnelRequest
+	2,  // 15: burrow.gateway.v1.Gateway.Info:output_type -> burrow.gateway.v1.InfoResponse
+	6,  // 16: burrow.gateway.v1.Gateway.GetRecord:output_type -> burrow.gateway.v1.Record
+	6,  // 17: burrow.gateway.v1.Gateway.ListRecords:output_type -> burrow.gateway.v1.Record
+	7,  // 18: burrow.gateway.v1.Gateway.ListSummaries:output_type -> burrow.gateway.v1.RecordBatch
+	8,  // 19: burrow.gateway.v1.Gateway.WatchRecords:output_type -> burrow.gateway.v1.RecordEvent
+	11, // 20: burrow.gateway.v1.Gateway.HasBundle:output_type -> burrow.gateway.v1.HasBundleResponse
+	13, // 21: burrow.gateway.v1.Gateway.UploadBundle:output_type -> burrow.gateway.v1.UploadBundleResponse
+	17, // 22: burrow.gateway.v1.Gateway.DownloadBundle:output_type -> burrow.gateway.v1.Chunk
+	17, // 23: burrow.gateway.v1.Gateway.Logs:output_type -> burrow.gateway.v1.Chunk
+	16, // 24: burrow.gateway.v1.Gateway.ListRuns:output_type -> burrow.gateway.v1.ListRunsResponse
+	19, // 25: burrow.gateway.v1.Gateway.Console:output_type -> burrow.gateway.v1.TunnelResponse
+	19, // 26: burrow.gateway.v1.Gateway.Dial:output_type -> burrow.gateway.v1.TunnelResponse
+	19, // 27: burrow.gateway.v1.Gateway.Agent:output_type -> burrow.gateway.v1.TunnelResponse
+	15, // [15:28] is the sub-list for method output_type
+	2,  // [2:15] is the sub-list for method input_type
 	2,  // [2:2] is the sub-list for extension type_name
 	2,  // [2:2] is the sub-list for extension extendee
 	0,  // [0:2] is the sub-list for field type_name
@@ -1066,7 +1215,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

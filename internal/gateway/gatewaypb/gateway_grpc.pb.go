@@ -19,17 +19,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Gateway_Info_FullMethodName          = "/burrow.gateway.v1.Gateway/Info"
-	Gateway_GetRecord_FullMethodName     = "/burrow.gateway.v1.Gateway/GetRecord"
-	Gateway_ListRecords_FullMethodName   = "/burrow.gateway.v1.Gateway/ListRecords"
-	Gateway_ListSummaries_FullMethodName = "/burrow.gateway.v1.Gateway/ListSummaries"
-	Gateway_WatchRecords_FullMethodName  = "/burrow.gateway.v1.Gateway/WatchRecords"
-	Gateway_HasBundle_FullMethodName     = "/burrow.gateway.v1.Gateway/HasBundle"
-	Gateway_UploadBundle_FullMethodName  = "/burrow.gateway.v1.Gateway/UploadBundle"
-	Gateway_Logs_FullMethodName          = "/burrow.gateway.v1.Gateway/Logs"
-	Gateway_Console_FullMethodName       = "/burrow.gateway.v1.Gateway/Console"
-	Gateway_Dial_FullMethodName          = "/burrow.gateway.v1.Gateway/Dial"
-	Gateway_Agent_FullMethodName         = "/burrow.gateway.v1.Gateway/Agent"
+	Gateway_Info_FullMethodName           = "/burrow.gateway.v1.Gateway/Info"
+	Gateway_GetRecord_FullMethodName      = "/burrow.gateway.v1.Gateway/GetRecord"
+	Gateway_ListRecords_FullMethodName    = "/burrow.gateway.v1.Gateway/ListRecords"
+	Gateway_ListSummaries_FullMethodName  = "/burrow.gateway.v1.Gateway/ListSummaries"
+	Gateway_WatchRecords_FullMethodName   = "/burrow.gateway.v1.Gateway/WatchRecords"
+	Gateway_HasBundle_FullMethodName      = "/burrow.gateway.v1.Gateway/HasBundle"
+	Gateway_UploadBundle_FullMethodName   = "/burrow.gateway.v1.Gateway/UploadBundle"
+	Gateway_DownloadBundle_FullMethodName = "/burrow.gateway.v1.Gateway/DownloadBundle"
+	Gateway_Logs_FullMethodName           = "/burrow.gateway.v1.Gateway/Logs"
+	Gateway_ListRuns_FullMethodName       = "/burrow.gateway.v1.Gateway/ListRuns"
+	Gateway_Console_FullMethodName        = "/burrow.gateway.v1.Gateway/Console"
+	Gateway_Dial_FullMethodName           = "/burrow.gateway.v1.Gateway/Dial"
+	Gateway_Agent_FullMethodName          = "/burrow.gateway.v1.Gateway/Agent"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -57,8 +59,12 @@ type GatewayClient interface {
 	HasBundle(ctx context.Context, in *HasBundleRequest, opts ...grpc.CallOption) (*HasBundleResponse, error)
 	// UploadBundle stores a bundle under its digest: first the header, then the bytes.
 	UploadBundle(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadBundleRequest, UploadBundleResponse], error)
+	// DownloadBundle gives a bundle's bytes, or NOT_FOUND.
+	DownloadBundle(ctx context.Context, in *DownloadBundleRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Chunk], error)
 	// Logs gives the log of a playbook run.
 	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Chunk], error)
+	// ListRuns gives the playbook runs of a server that have a log.
+	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
 	// Console joins the serial console of a server.
 	Console(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error)
 	// Dial opens a TCP connection to a server from inside its network.
@@ -175,9 +181,28 @@ func (c *gatewayClient) UploadBundle(ctx context.Context, opts ...grpc.CallOptio
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_UploadBundleClient = grpc.ClientStreamingClient[UploadBundleRequest, UploadBundleResponse]
 
+func (c *gatewayClient) DownloadBundle(ctx context.Context, in *DownloadBundleRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Chunk], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[4], Gateway_DownloadBundle_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[DownloadBundleRequest, Chunk]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Gateway_DownloadBundleClient = grpc.ServerStreamingClient[Chunk]
+
 func (c *gatewayClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Chunk], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[4], Gateway_Logs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[5], Gateway_Logs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -194,9 +219,19 @@ func (c *gatewayClient) Logs(ctx context.Context, in *LogsRequest, opts ...grpc.
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_LogsClient = grpc.ServerStreamingClient[Chunk]
 
+func (c *gatewayClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRunsResponse)
+	err := c.cc.Invoke(ctx, Gateway_ListRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gatewayClient) Console(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[5], Gateway_Console_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[6], Gateway_Console_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +244,7 @@ type Gateway_ConsoleClient = grpc.BidiStreamingClient[TunnelRequest, TunnelRespo
 
 func (c *gatewayClient) Dial(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[6], Gateway_Dial_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[7], Gateway_Dial_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +257,7 @@ type Gateway_DialClient = grpc.BidiStreamingClient[TunnelRequest, TunnelResponse
 
 func (c *gatewayClient) Agent(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[TunnelRequest, TunnelResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[7], Gateway_Agent_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Gateway_ServiceDesc.Streams[8], Gateway_Agent_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -258,8 +293,12 @@ type GatewayServer interface {
 	HasBundle(context.Context, *HasBundleRequest) (*HasBundleResponse, error)
 	// UploadBundle stores a bundle under its digest: first the header, then the bytes.
 	UploadBundle(grpc.ClientStreamingServer[UploadBundleRequest, UploadBundleResponse]) error
+	// DownloadBundle gives a bundle's bytes, or NOT_FOUND.
+	DownloadBundle(*DownloadBundleRequest, grpc.ServerStreamingServer[Chunk]) error
 	// Logs gives the log of a playbook run.
 	Logs(*LogsRequest, grpc.ServerStreamingServer[Chunk]) error
+	// ListRuns gives the playbook runs of a server that have a log.
+	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	// Console joins the serial console of a server.
 	Console(grpc.BidiStreamingServer[TunnelRequest, TunnelResponse]) error
 	// Dial opens a TCP connection to a server from inside its network.
@@ -297,8 +336,14 @@ func (UnimplementedGatewayServer) HasBundle(context.Context, *HasBundleRequest) 
 func (UnimplementedGatewayServer) UploadBundle(grpc.ClientStreamingServer[UploadBundleRequest, UploadBundleResponse]) error {
 	return status.Errorf(codes.Unimplemented, "method UploadBundle not implemented")
 }
+func (UnimplementedGatewayServer) DownloadBundle(*DownloadBundleRequest, grpc.ServerStreamingServer[Chunk]) error {
+	return status.Errorf(codes.Unimplemented, "method DownloadBundle not implemented")
+}
 func (UnimplementedGatewayServer) Logs(*LogsRequest, grpc.ServerStreamingServer[Chunk]) error {
 	return status.Errorf(codes.Unimplemented, "method Logs not implemented")
+}
+func (UnimplementedGatewayServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListRuns not implemented")
 }
 func (UnimplementedGatewayServer) Console(grpc.BidiStreamingServer[TunnelRequest, TunnelResponse]) error {
 	return status.Errorf(codes.Unimplemented, "method Console not implemented")
@@ -424,6 +469,17 @@ func _Gateway_UploadBundle_Handler(srv interface{}, stream grpc.ServerStream) er
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_UploadBundleServer = grpc.ClientStreamingServer[UploadBundleRequest, UploadBundleResponse]
 
+func _Gateway_DownloadBundle_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(DownloadBundleRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(GatewayServer).DownloadBundle(m, &grpc.GenericServerStream[DownloadBundleRequest, Chunk]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Gateway_DownloadBundleServer = grpc.ServerStreamingServer[Chunk]
+
 func _Gateway_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(LogsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -434,6 +490,24 @@ func _Gateway_Logs_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_LogsServer = grpc.ServerStreamingServer[Chunk]
+
+func _Gateway_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ListRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ListRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ListRuns(ctx, req.(*ListRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 func _Gateway_Console_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(GatewayServer).Console(&grpc.GenericServerStream[TunnelRequest, TunnelResponse]{ServerStream: stream})
@@ -475,6 +549,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "HasBundle",
 			Handler:    _Gateway_HasBundle_Handler,
 		},
+		{
+			MethodName: "ListRuns",
+			Handler:    _Gateway_ListRuns_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -496,6 +574,11 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "UploadBundle",
 			Handler:       _Gateway_UploadBundle_Handler,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "DownloadBundle",
+			Handler:       _Gateway_DownloadBundle_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "Logs",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"burrow.dev/burrow/internal/imagestore/tool"
 )
@@ -76,6 +77,11 @@ func finishRootfs(root string, m Mirrors) error {
 		if err := writeFile(filepath.Join(root, path), []byte(text), 0o644); err != nil {
 			return err
 		}
+	}
+	// Without this the empty lists of packages would look fresh to Ansible's
+	// cache_valid_time for the first hour.
+	if err := os.Chtimes(filepath.Join(root, "var/lib/apt/lists"), time.Time{}, time.Unix(0, 0)); err != nil {
+		return err
 	}
 	if err := os.Symlink("../run/systemd/resolve/stub-resolv.conf", filepath.Join(root, "etc/resolv.conf")); err != nil {
 		return err
