@@ -25,7 +25,7 @@ spec:
   readiness: %s
   bootVolume: {spec: {size: %d}}
   storage: [%s]
-  networkInterface: [{networkname: sweep-net}]
+  networkInterface: [{networkname: sweep-net}%s]
 `
 
 // web is the server as it is declared.
@@ -36,10 +36,11 @@ type web struct {
 	readiness string
 	boot      int
 	storage   string
+	nics      string // beside the first
 }
 
 func (w web) text() string {
-	return fmt.Sprintf(changeManifest, w.role, w.cpu, w.image, w.readiness, w.boot, w.storage)
+	return fmt.Sprintf(changeManifest, w.role, w.cpu, w.image, w.readiness, w.boot, w.storage, w.nics)
 }
 
 func (w web) file(t *testing.T) string {
@@ -80,10 +81,10 @@ func TestAServerChangesIsRebuiltAndTakesItsTurnOnRealParts(t *testing.T) {
 		require.Equal(t, pid, s.guestPID("web"), "the guest ran on")
 		require.Contains(t, s.virsh("domblkinfo", "web", "vda"), fmt.Sprint(2<<30))
 		require.Contains(t, s.virsh("domblklist", "web"), "vdb")
-		require.Contains(t, s.virsh("dominfo", "web"), "CPU(s):         1")
+		require.Contains(t, s.virsh("dominfo", "web"), "CPU(s):         2", "plugged in")
 		rec, _ = s.record("server", "web")
 		require.Equal(t, "b", rec.Metadata.Labels["role"])
-		require.Equal(t, manifest.ConditionRestart, rec.Status.Conditions[0].Type)
+		require.Empty(t, rec.Status.Conditions)
 		require.Equal(t, first.Status.Addresses, rec.Status.Addresses)
 
 		s.run("restart", "web", "--grace", "0")
@@ -93,6 +94,51 @@ func TestAServerChangesIsRebuiltAndTakesItsTurnOnRealParts(t *testing.T) {
 		rec, _ = s.record("server", "web")
 		require.Empty(t, rec.Status.Conditions)
 		require.Contains(t, s.run("apply", "-f", w.file(t)), "server/web is as declared")
+	})
+
+	t.Run("memory", func(t *testing.T) {
+		file := w.file(t)
+		s.run("apply", "-f", file, "--set", "spec.memory=192")
+		rec, _ := s.record("server", "web")
+		require.Equal(t, manifest.ConditionRestart, rec.Status.Conditions[0].Type)
+		s.run("apply", "-f", file)
+		rec, _ = s.record("server", "web")
+		require.Empty(t, rec.Status.Conditions, "what is declared runs")
+		pid := s.guestPID("web")
+		s.run("apply", "-f", file, "--set", "spec.memory=192", "--restart")
+		require.NotEqual(t, pid, s.guestPID("web"))
+		require.Contains(t, s.virsh("dominfo", "web"), "Max memory:     196608 KiB")
+		s.run("apply", "-f", file, "--restart")
+	})
+
+	t.Run("NICs", func(t *testing.T) {
+		there, was, pid := s.census(), s.running("web"), s.guestPID("web")
+		w.nics = ", {networkname: sweep-net, name: more, rateMbps: 50}"
+		s.run("apply", "-f", w.file(t))
+		require.Equal(t, pid, s.guestPID("web"), "the guest ran on")
+		rec := s.running("web")
+		require.Len(t, rec.Status.Ports, 2)
+		require.Equal(t, was.Status.Ports[0], rec.Status.Ports[0])
+		more := rec.Status.Ports[1]
+		require.Contains(t, s.virsh("domiflist", "web"), more.MAC)
+		require.Contains(t, s.virsh("domiflist", "web", "--inactive"), more.MAC)
+		require.Contains(t, s.virsh("domblklist", "web"), rec.Status.Seed)
+		require.NoFileExists(t, was.Status.Seed)
+		require.Contains(t, s.run("network", "ips", "sweep-net"), strings.Split(more.Addresses[0], "/")[0])
+
+		w.nics = ""
+		s.run("apply", "-f", w.file(t)) // an empty disk gives nothing back
+		require.Equal(t, pid, s.guestPID("web"))
+		rec = s.running("web")
+		require.Equal(t, was.Status.Ports, rec.Status.Ports)
+		require.Equal(t, was.Status.Seed, rec.Status.Seed, "its content says its name")
+		require.Equal(t, manifest.ConditionRestart, rec.Status.Conditions[0].Type)
+		require.NotContains(t, s.virsh("domiflist", "web", "--inactive"), more.MAC)
+		s.run("restart", "web", "--grace", "0")
+		require.NotContains(t, s.virsh("domiflist", "web"), more.MAC)
+		require.Empty(t, s.running("web").Status.Conditions)
+		require.Empty(t, difference(there, s.census()))
+		require.Empty(t, difference(s.census(), there))
 	})
 
 	t.Run("refused", func(t *testing.T) {

@@ -50,6 +50,8 @@ func TestTheQuickstartEndsWithADatabaseOnItsDataVolume(t *testing.T) {
 	source := s.run("ssh", "db", "--", "findmnt", "-n", "-o", "SOURCE", "--target", datadir)
 	require.Contains(t, source, "/dev/vdb", "the database is on the data volume")
 
+	s.configuredTwice(t, "db")
+
 	code, _ = s.code("apply", "-f", good)
 	require.Zero(t, code)
 	s.run("delete", "server", "db", "-y")
@@ -61,4 +63,24 @@ func TestTheQuickstartEndsWithADatabaseOnItsDataVolume(t *testing.T) {
 	require.Equal(t, 1, code, out)
 	s.run("delete", "volume/data-1", "network/db-net", "-y")
 	require.NoFileExists(t, vol.Status.Volume.Path)
+}
+
+// configuredTwice runs the base that ships on a server that stands; the second run has
+// nothing left to change.
+func (s *stack) configuredTwice(t *testing.T, server string) {
+	t.Helper()
+	vars := filepath.Join(t.TempDir(), "vars.yaml")
+	require.NoError(t, os.WriteFile(vars, []byte(`
+base_timezone: Europe/Vienna
+base_users:
+  - {name: ada, sudo: true, ssh_keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ada]}
+`), 0o600))
+	base := filepath.Join("..", "..", "playbook", "base.yaml")
+	s.run("configure", server, "--playbook", base, "--extra-vars-file", vars)
+	require.NotContains(t, s.run("logs", server), "changed=0")
+	require.Contains(t, s.run("ssh", server, "--", "sudo", "-u", "ada", "sudo", "id", "-un"), "root")
+
+	s.run("configure", server, "--playbook", base, "--extra-vars-file", vars)
+	require.Contains(t, s.run("logs", server), "changed=0")
+	require.Contains(t, s.run("ssh", server, "--", "readlink", "/etc/localtime"), "Europe/Vienna")
 }

@@ -43,7 +43,10 @@ func newStack(t *testing.T, upFlags ...string) *stack {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	s := &stack{t: t, burrow: filepath.Join(root, "bin", "burrow"), data: "/var/lib/burrow", temp: t.TempDir(), up: upFlags}
+	temp, err := os.MkdirTemp("", "e2e-") // sockets are made in it, and t.TempDir's name may be too long for one
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(temp)) })
+	s := &stack{t: t, burrow: filepath.Join(root, "bin", "burrow"), data: "/var/lib/burrow", temp: temp, up: upFlags}
 	require.NoError(t, os.Chmod(s.temp, 0o1777))
 	require.FileExists(t, s.burrow, "run `make build` first")
 	s.start()

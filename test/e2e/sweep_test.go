@@ -139,6 +139,57 @@ func TestALostHistoryLeavesAConsistentWorldAndForeignThingsAlone(t *testing.T) {
 		require.Empty(t, difference(withForeign, s.census()))
 	})
 
+	t.Run("a record that cannot be read is named, and what may be its is kept", func(t *testing.T) {
+		key, value := "/servers/keep", ""
+		s.etcd(func(ctx context.Context, c *clientv3.Client, prefix string) {
+			got, err := c.Get(ctx, prefix+key)
+			require.NoError(t, err)
+			value = string(got.Kvs[0].Value)
+			_, err = c.Put(ctx, prefix+key, value[:len(value)/2])
+			require.NoError(t, err)
+		})
+		s.applyText(fmt.Sprintf(sweepManifest, "beside", "running"))
+		out := s.run("get", "servers")
+		require.Regexp(t, `(?m)^beside +Running`, out)
+		require.Regexp(t, `(?m)^keep +Damaged`, out)
+		code, out := s.code("get", "server", "keep")
+		require.NotZero(t, code)
+		require.Contains(t, out, "burrow restore")
+		for range 3 {
+			for _, f := range s.sweep(0).Findings {
+				require.Contains(t, []sweep.Verdict{sweep.VerdictNote, sweep.VerdictWait}, f.Verdict, "%+v", f)
+			}
+		}
+		code, out = s.code("drift")
+		require.Equal(t, 3, code, out)
+		require.Contains(t, out, "its record cannot be read")
+		require.Equal(t, pid, s.guestPID("keep"))
+		s.run("delete", "server/beside", "-y")
+		s.etcd(func(ctx context.Context, c *clientv3.Client, prefix string) {
+			_, err := c.Put(ctx, prefix+key, value)
+			require.NoError(t, err)
+		})
+		require.Empty(t, difference(s.census(), withForeign))
+		require.Empty(t, difference(withForeign, s.census()))
+	})
+
+	t.Run("a server whose domain and boot disk are lost is rebuilt, as drift advises", func(t *testing.T) {
+		s.applyText(fmt.Sprintf(sweepManifest, "bare", "running"))
+		bare := s.running("bare")
+		s.run("stop", "bare", "--grace", "0")
+		s.output("virsh", "-c", "qemu:///system", "undefine", "bare")
+		require.NoError(t, os.Remove(bare.Status.Disks[0].Path))
+		code, out := s.code("drift", "server/bare")
+		require.Equal(t, 3, code, out)
+		require.Contains(t, out, "burrow rebuild bare")
+		require.NotContains(t, out, "burrow start")
+		s.run("rebuild", "bare", "-y")
+		s.guestPID("bare")
+		s.run("delete", "server/bare", "-y")
+		require.Empty(t, difference(s.census(), withForeign))
+		require.Empty(t, difference(withForeign, s.census()))
+	})
+
 	code, out := s.code("drift")
 	require.Zero(t, code, out)
 	require.Contains(t, s.run("doctor", "-o", "json"), `"sweep"`)
@@ -299,6 +350,8 @@ func (s *stack) leave(rec manifest.Record, xml string) {
 	require.NoError(s.t, os.WriteFile(file, []byte(xml), 0o600))
 	s.output("virsh", "-c", "qemu:///system", "define", file)
 	s.output("qemu-img", "create", "-q", "-f", "qcow2", rec.Status.Disks[0].Path, "1M")
+	mark := filepath.Join(s.data, "disks", filepath.Base(rec.Status.Disks[0].Path)) // that burrow made it
+	require.NoError(s.t, os.WriteFile(mark, nil, 0o600))
 	require.NoError(s.t, os.WriteFile(rec.Status.Seed, []byte("seed"), 0o600))
 	port := rec.Status.Ports[0]
 	s.output("ovs-vsctl", "add-port", port.Bridge, port.Device, "--", "set", "interface", port.Device, "type=internal",

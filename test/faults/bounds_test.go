@@ -86,18 +86,20 @@ func TestACancelledStepsProcessesEndQuickly(t *testing.T) {
 	const marker = "86399"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "inventory.sh"), []byte("#!/bin/sh\nexec sleep "+marker+"\n"), 0o755))
 	require.NoError(t, writeFile(filepath.Join(dir, "site.yaml"), "- hosts: all\n  gather_facts: false\n  tasks: []\n"))
-	require.NoError(t, writeFile(filepath.Join(dir, "db.yaml"), fmt.Sprintf(`apiVersion: v1
+	file := filepath.Join(dir, "db.yaml")
+	require.NoError(t, writeFile(file, fmt.Sprintf(`apiVersion: v1
 kind: Server
 metadata: {name: slow}
 spec:
   cpu: 1
   memory: 64
   mmImage: blank
-  readiness: running
+  readiness: ssh
   networkInterface: [{name: a, networkname: %s}]
   ansible: {playbook: [site.yaml], inventory: inventory.sh}
 `, f.slots[0].network(0))))
-	f.must("apply", "--detach", "-f", dir)
+	f.must("apply", "--detach", "-f", file)
+	f.keep("blobs: ") // the playbook's bundle outlives its operations
 	running := func() []int { return processes("sleep " + marker) }
 	f.await(func(ctx context.Context) error {
 		return until(ctx, "the user's program runs", func() error {

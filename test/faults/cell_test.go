@@ -4,19 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"syscall"
 	"time"
 
 	"burrow.dev/burrow/activities"
-	"burrow.dev/burrow/internal/errs"
 )
 
 const contSignal = syscall.SIGCONT
 
-// killWithin: a step takes a few hundred milliseconds at most.
-const killWithin = 300 * time.Millisecond
+// killWithin: a step takes a few hundred milliseconds at most, and a playbook seconds.
+func killWithin(activity string) time.Duration {
+	if activity == activities.AnsibleRun {
+		return 6 * time.Second
+	}
+	return 300 * time.Millisecond
+}
+
+// always is more often than anything is tried.
+const always = math.MaxInt
 
 func (c cell) prepare(ctx context.Context, s *subject) error {
 	s.onFailure, s.keys = c.fault.onFailure, c.fault.keys
@@ -33,15 +41,22 @@ func (c cell) prepare(ctx context.Context, s *subject) error {
 func (c cell) run(ctx context.Context, s *subject) error {
 	what := c.fault.order
 	if what.Deed == killMiddle {
-		what.After = time.Duration(rank(s.seed, c) % uint64(killWithin))
+		what.After = time.Duration(rank(s.seed, c) % uint64(killWithin(c.at.activity)))
+	}
+	if c.at.after != "" {
+		what.Once = c.at.after
+		if err := s.orders.give(s.ref(), c.at.after, order{Deed: notice, Times: 1}); err != nil {
+			return err
+		}
+	}
+	if c.broken {
+		what.Once = c.op.breaks.activity
+		if err := s.orders.give(s.ref(), c.op.breaks.activity, c.op.breaks.order); err != nil {
+			return err
+		}
 	}
 	if err := s.orders.give(s.ref(), c.at.activity, what); err != nil {
 		return err
-	}
-	if c.broken {
-		if err := s.orders.give(s.ref(), activities.GuestWaitReady, order{Deed: failAfter, Class: string(errs.Permanent), Times: 1}); err != nil {
-			return err
-		}
 	}
 	run, err := c.op.start(ctx, s)
 	if err != nil {

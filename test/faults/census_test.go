@@ -19,7 +19,7 @@ import (
 )
 
 // census lists everything that an operation leaves traces in, one sorted line each:
-// domains, volumes, seeds, consoles, runs, ports, bridges, flows, namespaces, devices,
+// domains, volumes and their marks, seeds, consoles, runs, ports, bridges, flows, namespaces, devices,
 // addresses of the machine, nft, records, addresses, reservations, references, secrets,
 // claims, processes and temporary files. What differs from run to run without meaning
 // (OpenFlow numbers, counters) is left out.
@@ -41,10 +41,20 @@ func (s *site) census(ctx context.Context) ([]string, error) {
 	}
 	data := string(s.conf.Folder)
 	list("domain", `virsh -q -c qemu:///system list --all | awk '{$1=""; print}'`)
+	machines, err := s.machines(ctx)
+	if err != nil && failed == nil {
+		failed = err
+	}
+	all = append(all, machines...)
 	list("domain file", `cd /etc/libvirt/qemu && ls -1 *.xml 2>/dev/null || true`)
-	list("pool", "ls -A "+s.conf.Worker.PoolDir())
-	for _, folder := range []string{"seeds", "consoles", "runs", "blobs"} {
-		list(folder, "find "+filepath.Join(data, folder)+" -mindepth 1 2>/dev/null || true")
+	disks, err := s.disks()
+	if err != nil && failed == nil {
+		failed = err
+	}
+	all = append(all, disks...)
+	for _, folder := range []string{"disks", "seeds", "consoles", "runs", "blobs"} {
+		// Logs of playbooks outlive their servers.
+		list(folder, "find "+filepath.Join(data, folder)+" -mindepth 1 -not -path '*/blobs/logs*' 2>/dev/null || true")
 	}
 	list("temp", "ls -A "+s.temp)
 	list("run", "find /run/burrow -type f -o -type l -o -type s 2>/dev/null || true")
@@ -63,7 +73,7 @@ func (s *site) census(ctx context.Context) ([]string, error) {
 	}
 	all = append(all, records...)
 	for i, line := range all {
-		all[i] = meaningless.ReplaceAllString(line, "#")
+		all[i] = meaningless.ReplaceAllString(libvirtsMarks.ReplaceAllString(line, ""), "#")
 	}
 	all = slices.DeleteFunc(all, func(line string) bool {
 		return strings.HasPrefix(line, "address: ") && strings.Contains(line, "inet6 #")
@@ -93,6 +103,10 @@ var nftSet = regexp.MustCompile(`\{ ([^{}]*) \}`)
 // interface ids, link-local addresses, and those of the pair of links that NAT goes through.
 var meaningless = regexp.MustCompile(`burrow-ifindex=""\d+""|iface-id=""[^"]+""|fe80::[0-9a-f:/]+|169\.254\.\d+\.\d+(/30)?|[0-9a-f]{12}\.iso`)
 
+// libvirtsMarks are on a port as long as it is the one that libvirt made, and not one that
+// was made anew for a NIC that the guest has kept.
+var libvirtsMarks = regexp.MustCompile(`, iface-status=active|, vm-id=""[^"]+""`)
+
 // etcd lists the keys, with what matters of a record. Quarantined addresses and leases
 // come and go by themselves; cursors and block counts are bookkeeping of their network.
 func (s *site) etcd(ctx context.Context) ([]string, error) {
@@ -110,7 +124,12 @@ func (s *site) etcd(ctx context.Context) ([]string, error) {
 		line := "etcd: " + key
 		var rec manifest.Record
 		if json.Unmarshal(kv.Value, &rec) == nil && rec.Kind != "" && rec.Kind != "Host" {
-			line += fmt.Sprintf(" phase=%s operation=%v host=%s disks=%d ports=%d", rec.Status.Phase, rec.Status.Operation != nil, rec.Status.Host, len(rec.Status.Disks), len(rec.Status.Ports))
+			line += fmt.Sprintf(" phase=%s operation=%v host=%s disks=%s ports=%d", rec.Status.Phase, rec.Status.Operation != nil, rec.Status.Host, disksOf(rec), len(rec.Status.Ports))
+			for _, c := range rec.Status.Conditions {
+				if c.Type == manifest.ConditionRestart {
+					line += " " + c.Type + "=" + c.Reason
+				}
+			}
 			if v := rec.Status.Volume; v != nil {
 				line += " attached=" + v.AttachedTo
 			}

@@ -23,6 +23,7 @@ import (
 func TestANewWorkerBinaryInTheMiddleOfOperationsHarmsNone(t *testing.T) {
 	const width = 20
 	f := smallField(t, width)
+	f.learn(powers())
 	var subjects []*subject
 	for i := range width {
 		subjects = append(subjects, f.subject(manifest.KindServer, f.slots[i]))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,15 +47,38 @@ func (s *site) crashLeader(ctx context.Context, meanwhile func() error) error {
 	return err
 }
 
-func (s *site) crashLibvirt(_ context.Context, meanwhile func() error) error {
-	err := killDaemons("libvirtd")
+func (s *site) crashLibvirt(ctx context.Context, meanwhile func() error) error {
+	err := killDaemons(ctx, "libvirtd")
 	return errors.Join(err, meanwhile(), start("libvirtd", "-d"))
 }
 
-func (s *site) crashSwitch(_ context.Context, meanwhile func() error) error {
-	err := killDaemons("ovs-vswitchd", "ovsdb-server")
+func (s *site) crashSwitch(ctx context.Context, meanwhile func() error) error {
+	err := killDaemons(ctx, "ovs-vswitchd", "ovsdb-server")
 	return errors.Join(err, meanwhile(), start("/usr/share/openvswitch/scripts/ovs-ctl", "--no-mlockall", "start"))
 }
+
+// killGuest kills the QEMU of the subject's server.
+func killGuest(ctx context.Context, c *subject, at place, _ client.WorkflowRun) error {
+	if err := c.reached(ctx, at.activity, 1); err != nil {
+		return err
+	}
+	pids := c.guest()
+	if len(pids) != 1 {
+		return fmt.Errorf("%d processes are its guest", len(pids))
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		return err
+	}
+	return errors.Join(until(ctx, "the guest is dead", func() error {
+		if pids := c.guest(); len(pids) > 0 {
+			return fmt.Errorf("%v run", pids)
+		}
+		return nil
+	}), c.orders.release(c.ref(), at.activity))
+}
+
+// guest is the subject's QEMU: one process, or none.
+func (c *subject) guest() []int { return processes("guest=" + c.name + ",") }
 
 // start runs a command that goes to the background. A pipe would be inherited by the
 // daemon, and waited for.
@@ -65,33 +89,42 @@ func start(name string, args ...string) error {
 	return nil
 }
 
-// killDaemons kills every process of this hypervisor with one of the programs' names.
-func killDaemons(names ...string) error {
+// killDaemons kills every process of this hypervisor with one of the programs' names, and
+// returns when they are gone: one that still dies has its files locked.
+func killDaemons(ctx context.Context, names ...string) error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return err
 	}
-	killed := 0
+	var killed []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		program, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
-		if err != nil {
-			continue // it has ended
-		}
-		for _, name := range names {
-			if strings.TrimSpace(string(program)) == name {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-				killed++
-			}
+		if err == nil && slices.Contains(names, comm(pid)) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			killed = append(killed, pid)
 		}
 	}
-	if killed == 0 {
+	if len(killed) == 0 {
 		return fmt.Errorf("none of %v runs", names)
 	}
-	return nil
+	return until(ctx, fmt.Sprintf("%v are dead", names), func() error {
+		for _, pid := range killed {
+			if slices.Contains(names, comm(pid)) {
+				return fmt.Errorf("process %d is there", pid)
+			}
+		}
+		return nil
+	})
+}
+
+// comm is the name of a process's program; "" when it is gone. One that has ended and that
+// nobody has asked how is still there: ovs-ctl takes it for running, and starts nothing.
+func comm(pid int) string {
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
 }
 
 // fill leaves no room on the pool's disk.

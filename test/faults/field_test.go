@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"burrow.dev/burrow/internal/capacity"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -34,6 +36,8 @@ func newField(s *site, width int) *field {
 	out, err := exec.Command("qemu-img", "create", "-q", "-f", "qcow2", disk, "64M").CombinedOutput()
 	require.NoError(s.t, err, "%s", out)
 	s.must("image", "import", disk, "--name", "blank", "--user", "root")
+	s.makeRoom()
+	s.pack()
 	var text strings.Builder
 	for i := range width {
 		n := &slot{number: i}
@@ -49,6 +53,9 @@ func newField(s *site, width int) *field {
 			require.NoError(s.t, err)
 			n.networks = append(n.networks, rec)
 		}
+		rec, err := s.store.Get(s.t.Context(), manifest.KindVolume, n.volume())
+		require.NoError(s.t, err)
+		n.kept = rec
 	}
 	f.await(func(ctx context.Context) error {
 		return until(ctx, "host-bridge is declared", func() error {
@@ -66,8 +73,25 @@ func newField(s *site, width int) *field {
 	})
 	f.before, err = f.census(s.t.Context())
 	require.NoError(s.t, err)
-	f.learn()
 	return f
+}
+
+// manyGuests: a guest without a system takes next to no processor.
+const manyGuests = 1000
+
+// makeRoom lets the host take more guests than it has processors for.
+func (s *site) makeRoom() {
+	s.t.Helper()
+	_, err := s.store.Update(s.t.Context(), manifest.KindHost, s.conf.Worker.Host.Name, func(rec *manifest.Record) error {
+		var spec capacity.Spec
+		err := json.Unmarshal(rec.Spec, &spec)
+		if err == nil {
+			spec.CPUOvercommit = manyGuests
+			rec.Spec, err = json.Marshal(spec)
+		}
+		return err
+	})
+	require.NoError(s.t, err)
 }
 
 // apply declares documents by the program.
@@ -84,12 +108,13 @@ func (f *field) subject(kind manifest.Kind, n *slot) *subject {
 	return &subject{site: f.site, slot: n, kind: kind, name: fmt.Sprintf("s%04dz", f.serial)}
 }
 
-// learn runs each operation once, undisturbed, and keeps what it leaves.
-func (f *field) learn() {
+// learn runs operations once, undisturbed, and keeps what they leave, unless that is known:
+// a slice does not wait for worlds that it has no cell of.
+func (f *field) learn(ops []operation) {
 	f.t.Helper()
 	f.await(func(ctx context.Context) error {
-		for _, op := range operations() {
-			if op.ends == worldGone || f.worlds[op.ends] != nil {
+		for _, op := range ops {
+			if (op.ends == worldGone || f.worlds[op.ends] != nil) && (op.from == worldGone || f.worlds[op.from] != nil) {
 				continue
 			}
 			c := f.subject(op.kind, f.slots[0])
@@ -98,21 +123,36 @@ func (f *field) learn() {
 					return err
 				}
 			}
+			if err := f.learned(ctx, c, op.from); err != nil {
+				return err
+			}
 			if err := c.well(ctx, op.start); err != nil {
+				return fmt.Errorf("%s: %w", op.name, err)
+			}
+			if err := f.learned(ctx, c, op.ends); err != nil {
 				return err
 			}
-			census, err := f.census(ctx)
-			if err != nil {
-				return err
-			}
-			f.worlds[op.ends] = c.traces(census, f.before)
 			if err := c.remove(ctx); err != nil {
 				return err
+			}
+			if op.plays {
+				f.keep("runs: ") // the program that runs of playbooks reach guests with
 			}
 		}
 		return nil
 	})
-	f.clean()
+}
+
+// learned keeps what there is of a subject now as the world of that name.
+func (f *field) learned(ctx context.Context, c *subject, world string) error {
+	if world == worldGone || f.worlds[world] != nil {
+		return nil
+	}
+	census, err := f.census(ctx)
+	if err == nil {
+		f.worlds[world] = c.traces(census, f.before)
+	}
+	return err
 }
 
 // censusEvery spares the machine: a census runs a dozen programs.
@@ -122,6 +162,18 @@ const censusEvery = 500 * time.Millisecond
 func (f *field) clean() {
 	f.t.Helper()
 	f.await(func(ctx context.Context) error { return f.same(ctx) })
+}
+
+// keep counts what there is of a kind by now as there from the beginning.
+func (f *field) keep(kind string) {
+	f.t.Helper()
+	now, err := f.census(f.t.Context())
+	require.NoError(f.t, err)
+	for _, line := range difference(now, f.before) {
+		if strings.HasPrefix(line, kind) {
+			f.before = append(f.before, line)
+		}
+	}
 }
 
 func (f *field) same(ctx context.Context) error {
@@ -161,6 +213,12 @@ type outcome struct {
 // play runs cells side by side, one in each slot, compares what each left with what it
 // must leave, removes it, and compares the world with the one before.
 func (f *field) play(cells []cell) []outcome {
+	f.t.Helper()
+	var ops []operation
+	for _, c := range cells {
+		ops = append(ops, c.op)
+	}
+	f.learn(ops)
 	out := make([]outcome, len(cells))
 	subjects := make([]*subject, len(cells))
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
@@ -186,6 +244,9 @@ func (f *field) play(cells []cell) []outcome {
 		f.t.Errorf("after %v: %v", cells, err)
 	}
 	f.verify(ctx, out, subjects)
+	// A cell that used up its time must not leave its things to the next ones.
+	ctx, cancel = context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
 	var removal errgroup.Group
 	for i, c := range subjects {
 		removal.Go(func() error {

@@ -19,7 +19,7 @@ import (
 // stranger is something of the same name that burrow did not make.
 type stranger struct {
 	what   string
-	before string // the activity before which it appears
+	before string // the activity before which it appears, at its first call
 	name   func(c *subject) string
 	make   func(name string) error
 	// there says whether it is still exactly as it was made.

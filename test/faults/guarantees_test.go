@@ -17,7 +17,9 @@ var marks = []struct {
 	{endsWell, "✔", "the operation ends as if nothing had happened: everything that it should make is there once, and nothing else"},
 	{endsFailed, "F", "the resource is Failed, with the reason and the next step; nothing else of it is left"},
 	{endsGone, "∅", "nothing of the resource is left, not even a record"},
+	{endsBack, "B", "the operation is refused or given up with its reason; what it worked on is as it was before, the record says so, and asking again works"},
 	{endsTrue, "T", "the operation is refused with its reason; the record says how things are, and asking again works"},
+	{endsLeaving, "L", "the operation has its result, but something of what it replaced could not be removed; its reason names that, the record says how things are, and `burrow delete` removes all"},
 	{endsOwing, "O", "the resource is Failed, its message names what could not be removed, and `burrow delete` removes it"},
 }
 

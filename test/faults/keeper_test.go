@@ -85,6 +85,16 @@ func (k *keeper) pid() int {
 // crash kills the process, which is started again at once.
 func (k *keeper) crash() { k.signal(syscall.SIGKILL) }
 
+// kill ends the part for good, at once.
+func (k *keeper) kill() {
+	k.mu.Lock()
+	k.wanted = false
+	process, ended := k.process, k.ended
+	k.mu.Unlock()
+	_ = process.Kill()
+	<-ended
+}
+
 // stop ends the part for good, in order, and waits.
 func (k *keeper) stop() {
 	k.mu.Lock()

@@ -3,10 +3,12 @@ package faults
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/client"
 
 	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 	"burrow.dev/burrow/workflows"
 )
@@ -16,6 +18,21 @@ type place struct {
 	step, activity string
 	// atomic: one transaction of etcd, which happens or does not: no error can follow it.
 	atomic bool
+	// settled: the operation has its result by now, and nothing is undone any more.
+	settled bool
+	// stays: what the step does is not undone.
+	stays bool
+	// leaves: what the step does not remove stays until the resource is deleted.
+	leaves bool
+	// unplugs: what is undone after the step needs a guest that lets go of its disks. The
+	// guests of these tests have no operating system and never do.
+	unplugs bool
+	// plugs: the step gives the guest a device that an undo asks back in vain; plugged: it
+	// has one by then. The record says that it is there until the guest's restart.
+	plugs, plugged bool
+	// after is an activity that has begun before this one, where a step calls one again; "":
+	// the first call is meant.
+	after string
 }
 
 // operation is something users ask for.
@@ -32,6 +49,18 @@ type operation struct {
 	builds bool
 	// deletes: a cancel does not stop it.
 	deletes bool
+	// from is the world that its undo goes back to, by the name of a learned template: that
+	// after prepare. "": it has no undo, or makes something new.
+	from string
+	// again is the world when it is asked for again after it had its result; "": ends.
+	again string
+	// plays: it runs the playbook that witnesses its runs.
+	plays bool
+	// holds: onFailure of the server's manifest may make it wait for a person.
+	holds bool
+	// undos are its compensations when everything is made and breaks comes.
+	undos  []place
+	breaks breaking
 }
 
 // Learned templates; "" is a world without a trace of the subject.
@@ -126,9 +155,15 @@ func steps(parts ...[]place) []place {
 
 // operations is every operation with its activities, in their order.
 func operations() []operation {
+	return slices.Concat(powers(), changes(), plugging(), playing(), others(), imaging())
+}
+
+// powers build a server, stop and start it, and delete it.
+func powers() []operation {
 	return []operation{
 		{
-			name: "provision a server", kind: manifest.KindServer, ends: worldRunning, start: provision, builds: true,
+			name: "provision a server", kind: manifest.KindServer, ends: worldRunning, start: provision, builds: true, holds: true,
+			undos: undosOfProvision, breaks: neverReady,
 			steps: steps([]place{
 				{step: "record (attach volumes)", activity: activities.StateAttachVolumes, atomic: true},
 				{step: "place", activity: activities.PlacePlace, atomic: true},
@@ -166,6 +201,12 @@ func operations() []operation {
 		{name: "stop a server", kind: manifest.KindServer, ends: worldStopped, prepare: withServer, start: power(workflows.PowerStop), steps: steps(powerOff)},
 		{name: "start a server", kind: manifest.KindServer, ends: worldRunning, prepare: withStoppedServer, start: power(workflows.PowerStart), steps: steps(powerOn)},
 		{name: "restart a server", kind: manifest.KindServer, ends: worldRunning, prepare: withServer, start: power(workflows.PowerRestart), steps: steps(powerOff, powerOn)},
+	}
+}
+
+// others are the operations of what servers are made of.
+func others() []operation {
+	return []operation{
 		{
 			name: "create a network", kind: manifest.KindNetwork, ends: worldNetwork, start: createNetwork, builds: true,
 			steps: steps([]place{{step: "settle subnets", activity: activities.IPAMSettleNetwork}}),
@@ -201,17 +242,25 @@ func operations() []operation {
 	}
 }
 
-// undos are the compensations of a provision that fails when everything is built.
-func undos() []place {
-	return []place{
-		{step: "undo: unwire OVS", activity: activities.NetworkUnwire},
-		{step: "undo: remove domain", activity: activities.DomainRemove},
-		{step: "undo: remove seed", activity: activities.SeedRemove},
-		{step: "undo: release networks", activity: activities.NetworkRelease},
-		{step: "undo: remove volumes", activity: activities.VolumeRemove},
-		{step: "undo: release addresses", activity: activities.IPAMRelease},
-		{step: "undo: release host", activity: activities.PlaceRelease, atomic: true},
-		{step: "undo: detach volumes", activity: activities.StateDetachVolumes, atomic: true},
-		{step: "undo: record", activity: activities.StateFail, atomic: true},
-	}
+// undosOfProvision are the compensations of a provision that fails when everything is built.
+var undosOfProvision = []place{
+	{step: "undo: unwire OVS", activity: activities.NetworkUnwire},
+	{step: "undo: remove domain", activity: activities.DomainRemove},
+	{step: "undo: remove seed", activity: activities.SeedRemove},
+	{step: "undo: release networks", activity: activities.NetworkRelease},
+	{step: "undo: remove volumes", activity: activities.VolumeRemove},
+	{step: "undo: release addresses", activity: activities.IPAMRelease},
+	{step: "undo: release host", activity: activities.PlaceRelease, atomic: true},
+	{step: "undo: detach volumes", activity: activities.StateDetachVolumes, atomic: true},
+	{step: "undo: record", activity: activities.StateFail, atomic: true},
 }
+
+// breaking is how an operation is made to fail so late that everything is to be undone.
+type breaking struct {
+	activity string
+	order    order
+}
+
+// neverReady: the guest is given up when all is built. However often: the report of an
+// attempt that a neighbour's fault hits is lost.
+var neverReady = breaking{activities.GuestWaitReady, order{Deed: failAfter, Class: string(errs.Permanent), Times: always}}

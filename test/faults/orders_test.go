@@ -35,6 +35,8 @@ type order struct {
 	Class string        `json:"class,omitempty"` // of failBefore and failAfter
 	Times int           `json:"times"`
 	After time.Duration `json:"after,omitempty"` // killMiddle: when
+	// Once names an activity whose order is to be obeyed first: this one is for the undo.
+	Once string `json:"once,omitempty"`
 }
 
 // orders is the folder through which the harness and the workers talk. It outlives every kill.
@@ -69,6 +71,9 @@ func (o orders) take(workflow, activity string) (what order, n int, ok bool, err
 	}
 	if err != nil {
 		return what, 0, false, err
+	}
+	if what.Once != "" && o.done(workflow, what.Once) == 0 {
+		return order{}, 0, false, nil
 	}
 	n = o.done(workflow, activity)
 	return what, n, n < what.Times, nil

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -11,17 +12,27 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
 
+	"burrow.dev/burrow/activities"
+	"burrow.dev/burrow/activities/domain"
 	"burrow.dev/burrow/internal/errs"
 )
 
-// hungTimeout is the time limit of an activity that is ordered to hang: the real one may
-// be minutes.
+// hastyGrace is how long a guest is asked to power off, in seconds: one without an
+// operating system never hears it.
+const hastyGrace = 1
+
 // hastyHeartbeat is how soon a dead worker is noticed: the product's own ten seconds, a
 // hundred times, would be most of the matrix. TestAStepStartsAgain… takes the product's.
 const hastyHeartbeat = 3 * time.Second
 
 // hungTimeout is how long one that is ordered to hang may take: the real limit may be minutes.
 const hungTimeout = 6 * time.Second
+
+// hungLonger are those that take longer by themselves: a guest that does not answer is
+// waited for, and Ansible is slow to start.
+var hungLonger = map[string]time.Duration{
+	activities.DomainUnplugNICs: 30 * time.Second, activities.AnsibleCheck: time.Minute, activities.AnsibleRun: time.Minute,
+}
 
 // waitPoll is how often a waiting activity looks for its release.
 const waitPoll = 20 * time.Millisecond
@@ -69,7 +80,13 @@ func (h *hastyOutbound) ExecuteActivity(ctx workflow.Context, name string, args 
 		options.HeartbeatTimeout = hastyHeartbeat
 	}
 	if what, _, ok, err := h.orders.take(id, name); err == nil && ok && what.Deed == hang {
-		options.StartToCloseTimeout = hungTimeout
+		options.StartToCloseTimeout = cmp.Or(hungLonger[name], hungTimeout)
+	}
+	for i, arg := range args {
+		if in, ok := arg.(domain.ShutdownIn); ok {
+			in.GraceSeconds = min(in.GraceSeconds, hastyGrace)
+			args[i] = in
+		}
 	}
 	ctx = workflow.WithActivityOptions(ctx, options)
 	return h.Next.ExecuteActivity(ctx, name, args...)

@@ -29,7 +29,7 @@ import (
 )
 
 // patience bounds every wait for a condition; a busy machine needs much of it.
-const patience = 4 * time.Minute
+const patience = 8 * time.Minute
 
 // site is one installation in this test's hypervisor.
 type site struct {
@@ -44,6 +44,9 @@ type site struct {
 	keys     *keyServer
 	cluster  *devstacktest.EtcdCluster // of three members; nil: the devstack's own etcd
 	seed     string
+	bundle   string     // of the playbook
+	witness  string     // where the playbook says what it saw
+	images   string     // files to make images of
 	struck   sync.Mutex // one disaster at a time
 }
 
@@ -55,7 +58,7 @@ func newSiteOn(t testing.TB, cluster *devstacktest.EtcdCluster) *site {
 	t.Helper()
 	folder, err := installation.OpenFolder("/var/lib/burrow")
 	require.NoError(t, err)
-	s := &site{t: t, orders: orders(t.TempDir()), temp: t.TempDir(), seed: seed(t), cluster: cluster}
+	s := &site{t: t, orders: orders(t.TempDir()), temp: t.TempDir(), seed: seed(t), cluster: cluster, images: t.TempDir()}
 	require.NoError(t, os.Chmod(s.temp, 0o1777))
 	allow := true
 	s.conf, err = installation.Configure(t.Context(), folder, installation.Settings{

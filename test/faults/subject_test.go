@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -23,6 +24,7 @@ import (
 type slot struct {
 	number   int
 	networks []manifest.Record
+	kept     manifest.Record // the volume
 }
 
 func (n *slot) network(i int) string {
@@ -37,15 +39,17 @@ type subject struct {
 	slot *slot
 	kind manifest.Kind
 	name string
+	id   string // of an operation on no resource
 	// onFailure and keys (a path of the key server) of a server's manifest
 	onFailure manifest.OnFailure
 	keys      string
 	nics      []manifest.NIC
+	checksum  string          // of an image's file
 	last      manifest.Record // as last seen
 }
 
 // ref is also the ID of its workflows.
-func (c *subject) ref() string { return manifest.Ref(c.kind, c.name) }
+func (c *subject) ref() string { return cmp.Or(c.id, manifest.Ref(c.kind, c.name)) }
 
 const serverManifest = `apiVersion: v1
 kind: Server
@@ -122,6 +126,15 @@ func (s *site) describe(ctx context.Context, run client.WorkflowRun) (*workflows
 	return d.RawResponse, nil
 }
 
+// current is describe of the subject's own operation, which a larger one may have started.
+func (c *subject) current(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	d, err := c.temporal.DescribeWorkflow(ctx, c.ref(), "")
+	if err != nil {
+		return nil, err
+	}
+	return d.RawResponse, nil
+}
+
 // pending says what an operation that does not end waits for.
 func (s *site) pending(run client.WorkflowRun) string {
 	d, err := s.describe(context.Background(), run)
@@ -157,6 +170,7 @@ func (c *subject) traces(census, before []string) []string {
 			i.addNetwork(rec, fmt.Sprintf("NET%d", n))
 		}
 		i.add(c.slot.volume(), "KEPT")
+		i.add(c.slot.kept.Metadata.UID[:8], "KEPT8")
 	case manifest.KindNetwork:
 		i.addNetwork(c.last, "NET")
 	case manifest.KindVolume:
@@ -164,6 +178,12 @@ func (c *subject) traces(census, before []string) []string {
 			i.add(uid, "UID")
 			i.add(uid[:8], "UID8")
 		}
+	case manifest.KindImage:
+		if c.checksum != "" {
+			i.add(c.checksum, "SHA")
+			i.add(c.checksum[:16], "SHA16")
+		}
+		i.add(c.last.Metadata.UID, "UID")
 	}
 	i.add(c.name, "NAME")
 	return i.of(difference(census, before))
@@ -173,6 +193,12 @@ func (c *subject) traces(census, before []string) []string {
 func (c *subject) remove(ctx context.Context) error {
 	names := map[manifest.Kind]string{
 		manifest.KindServer: workflows.NameDeleteServer, manifest.KindNetwork: workflows.NameDeleteNetwork, manifest.KindVolume: workflows.NameDeleteVolume,
+		manifest.KindImage: workflows.NameDeleteImage,
+	}
+	if c.kind == manifest.KindImage {
+		if err := c.removeImage(ctx); err != nil {
+			return err
+		}
 	}
 	run, err := c.begin(ctx, c.ref(), names[c.kind], workflows.DeleteIn{Name: c.name})
 	if err != nil {
@@ -192,4 +218,39 @@ func (s *site) update(ctx context.Context, run client.WorkflowRun, name string, 
 		return err
 	}
 	return h.Get(ctx, nil)
+}
+
+// reached waits until the order was obeyed at least n times; an operation that ends before
+// will not get there.
+func (c *subject) reached(ctx context.Context, activity string, n int) error {
+	var early error
+	err := untilEvery(ctx, reachedEvery, fmt.Sprintf("%s: the fault in %s", c.ref(), activity), func() error {
+		ended := c.ended(ctx) // before counting: what ends by the fault has counted it
+		done := c.orders.done(c.ref(), activity)
+		switch {
+		case done >= n:
+			return nil
+		case ended != "":
+			early = fmt.Errorf("%s ended (%s), and the fault in %s happened %d times, not %d", c.ref(), ended, activity, done, n)
+			return nil
+		}
+		return fmt.Errorf("it happened %d times, not %d", done, n)
+	})
+	return errors.Join(err, early)
+}
+
+// reachedEvery: each look asks Temporal.
+const reachedEvery = 200 * time.Millisecond
+
+// ended gives how the subject's last operation ended, and why; "" while it runs, or nobody
+// can tell.
+func (c *subject) ended(ctx context.Context) string {
+	d, err := c.temporal.DescribeWorkflow(ctx, c.ref(), "")
+	if err != nil || d.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return ""
+	}
+	if err := c.temporal.GetWorkflow(ctx, c.ref(), "").Get(ctx, nil); err != nil {
+		return fmt.Sprintf("%s: %v", d.Status, err)
+	}
+	return d.Status.String()
 }

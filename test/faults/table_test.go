@@ -25,8 +25,12 @@ const (
 	endsWell   ending = "as if nothing had happened"
 	endsFailed ending = "Failed with its reason, nothing left"
 	endsGone   ending = "gone without a trace"
+	// endsBack is endsTrue for a change of what stands: it is as it was before.
+	endsBack ending = "as it was before; asking again works"
 	// endsTrue: a settled record that says how things are; asking again works.
 	endsTrue ending = "refused; the record is true; asking again works"
+	// endsLeaving is endsTrue where asking again finds nothing to do.
+	endsLeaving ending = "refused, naming what is left; the record is true; delete removes it"
 	// endsOwing: what could not be removed is named, and a delete removes it.
 	endsOwing ending = "Failed, naming what is left; delete removes it"
 )
@@ -61,12 +65,14 @@ var faults = []fault{
 	{name: "held, retried", words: "the step needs a person: Held, everything kept; then burrow retry", order: order{Deed: failAfter, Class: string(errs.Operator), Times: 1}, onFailure: manifest.OnFailureHold, act: held(workflows.UpdateRetry, workflows.RetryIn{})},
 	{name: "held, aborted", words: "the step needs a person: Held, everything kept; then burrow abort", order: order{Deed: failAfter, Class: string(errs.Operator), Times: 1}, onFailure: manifest.OnFailureHold, act: held(workflows.UpdateAbort, workflows.DecisionIn{})},
 	{name: "held, cancelled", words: "the step needs a person: Held, everything kept; then burrow cancel", order: order{Deed: failAfter, Class: string(errs.Operator), Times: 1}, onFailure: manifest.OnFailureHold, act: held("cancel", nil)},
+	{name: "held, skipped", words: "the playbook needs a person: Held, everything kept; then burrow skip", order: order{Deed: failAfter, Class: string(errs.Operator), Times: 1}, onFailure: manifest.OnFailureHold, act: held(workflows.UpdateSkip, workflows.DecisionIn{})},
 	{name: "timeout", words: "the step acts, then says nothing until its time is over", order: order{Deed: hang, Times: 1}},
 	{name: "heartbeat lost", words: "the worker is frozen after the side effect, and goes on while the step is tried again", order: order{Deed: freeze, Times: 1}, act: thaw, shared: true},
 	{name: "cancel before", words: "burrow cancel as the step begins", order: order{Deed: waitBefore, Times: 1}, act: cancelThere},
 	{name: "cancel after", words: "burrow cancel when the side effect has happened", order: order{Deed: waitAfter, Times: 1}, act: cancelThere},
 	{name: "Temporal and etcd killed", words: "both are killed (-9) under the step, and start again", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashDevstack), shared: true},
 	{name: "etcd leader killed", words: "of three members of etcd, the leader is killed (-9) under the step", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashLeader), shared: true, cluster: true},
+	{name: "guest killed", words: "the guest's QEMU is killed (-9) after its start, before it runs", order: order{Deed: waitBefore, Times: 1}, act: killGuest},
 	{name: "libvirtd killed", words: "libvirtd is killed (-9) under the step, and starts again", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashLibvirt), shared: true},
 	{name: "Open vSwitch killed", words: "ovsdb-server and ovs-vswitchd are killed (-9) under the step, and start again with no flows", order: order{Deed: waitBefore, Times: 1}, act: disaster((*site).crashSwitch), shared: true},
 	{name: "disk full", words: "the pool's disk is full, and onFailure says rollback", order: order{Deed: waitBefore, Times: 1}, act: diskFull, shared: true, alone: true},
@@ -83,7 +89,7 @@ type cell struct {
 	at    place
 	fault fault
 	end   ending
-	// broken: the provision is made to fail when everything is built, and the fault hits its undo.
+	// broken: the operation is made to fail when everything is made, and the fault hits its undo.
 	broken bool
 }
 
@@ -91,49 +97,83 @@ func (c cell) String() string { return c.op.name + " | " + c.at.step + " | " + c
 
 // applies gives the end of a cell; ok is false where the fault cannot happen.
 func applies(op operation, at place, f fault) (end ending, ok bool) {
-	last := at.activity == activities.StateFinish || at.activity == activities.StateRemove
 	switch f.name {
 	case "kill before", "kill during", "kill after", "transient", "timeout", "heartbeat lost":
 		return endsWell, true
 	case "permanent", "operator":
-		switch {
-		case op.builds && at.activity == activities.StateBegin:
+		if at.atomic && at.settled {
+			return "", false // it frees what it owns: nothing in it can be refused
+		}
+		if op.builds && at.activity == activities.StateBegin {
 			return endsGone, true // refused before there was a record
-		case op.builds:
-			return endsFailed, true
-		default:
-			return endsTrue, true
 		}
+		return op.refused(at), true
 	case "permanent after":
-		if at.atomic || !op.builds {
+		if at.atomic || op.deletes || op.refused(at) == endsTrue {
 			return "", false
 		}
-		return endsFailed, true
+		return op.refused(at), true
 	case "held, retried", "held, aborted", "held, cancelled":
-		if op.name != "provision a server" || at.atomic {
+		if !op.holds || at.atomic || at.settled {
 			return "", false
 		}
-		return map[string]ending{"held, retried": endsWell, "held, aborted": endsFailed, "held, cancelled": endsGone}[f.name], true
+		return map[string]ending{"held, retried": endsWell, "held, aborted": op.refused(at), "held, cancelled": op.given(at)}[f.name], true
+	case "held, skipped":
+		return endsWell, op.holds && at.activity == activities.AnsibleRun
 	case "cancel before":
-		switch {
-		case op.deletes:
-			return endsWell, true // a delete goes on to its end
-		case op.builds:
-			return endsGone, true
-		default:
-			return endsTrue, true
+		if op.deletes || at.settled || op.commits(at) {
+			return endsWell, true // it goes on to its end
 		}
+		return op.given(at), true
 	case "cancel after":
-		switch {
-		case op.deletes, last:
+		if op.deletes || at.settled || at.activity == activities.StateFinish {
 			return endsWell, true // it had ended already
-		case op.builds:
-			return endsGone, true
-		default:
-			return endsTrue, true
 		}
+		return op.given(at), true
 	}
 	return appliesToWorld(op, at, f)
+}
+
+// unheard: undoing would need an answer of the guest.
+func unheard(at place, f fault) bool {
+	return at.unplugs && (at.atomic || slices.Contains(givenUpAfter, f.name))
+}
+
+// givenUpAfter are the faults by which an operation is given up after a step's side effect.
+var givenUpAfter = []string{"permanent after", "held, aborted", "held, cancelled", "cancel after"}
+
+// keeping is the end where the guest does not give back what it got.
+func keeping(at place, f fault, end ending) ending {
+	if end == endsBack && (at.plugged || at.plugs && slices.Contains(givenUpAfter, f.name)) {
+		return endsTrue
+	}
+	return end
+}
+
+// commits: a change is on record with its last step, and a cancel that comes with it comes too late.
+func (op operation) commits(at place) bool {
+	return op.from != worldGone && at.activity == activities.StateFinish
+}
+
+// refused is the end of an operation whose step is refused for good.
+func (op operation) refused(at place) ending {
+	switch {
+	case op.builds:
+		return endsFailed
+	case at.leaves:
+		return endsLeaving
+	case op.from != worldGone && !op.deletes && !at.settled && !at.stays:
+		return endsBack
+	}
+	return endsTrue
+}
+
+// given is the end of an operation that is cancelled.
+func (op operation) given(at place) ending {
+	if op.builds {
+		return endsGone
+	}
+	return op.refused(at)
 }
 
 // appliesToWorld is applies for what happens outside of burrow.
@@ -143,18 +183,20 @@ func appliesToWorld(op operation, at place, f fault) (end ending, ok bool) {
 		return endsWell, true
 	case "etcd leader killed": // a provision and a delete write all there is
 		return endsWell, op.kind == manifest.KindServer && (op.builds || op.deletes)
+	case "guest killed":
+		return endsWell, slices.Contains(beforeItRuns, at.activity)
 	case "libvirtd killed":
 		return endsWell, slices.Contains(usesLibvirt, at.activity)
 	case "Open vSwitch killed":
 		return endsWell, slices.Contains(usesSwitch, at.activity)
 	case "disk full":
-		return endsFailed, at.activity == activities.VolumeBuild || at.activity == activities.VolumeCreate
+		return op.refused(at), slices.Contains(usesRoom, at.activity)
 	case "disk full, held":
-		return endsWell, at.activity == activities.VolumeBuild
-	case "key server 404", "key server HTML":
-		return endsFailed, at.activity == activities.KeysFetch
+		return endsWell, op.holds && slices.Contains(usesRoom, at.activity)
+	case "key server 404", "key server HTML": // a rebuild asks the server that the build asked
+		return endsFailed, op.builds && at.activity == activities.KeysFetch
 	case "key server 500", "key server slow":
-		return endsWell, at.activity == activities.KeysFetch
+		return endsWell, op.builds && at.activity == activities.KeysFetch
 	}
 	return "", false
 }
@@ -163,7 +205,14 @@ var (
 	usesLibvirt = []string{
 		activities.ImageEnsure, activities.VolumeBuild, activities.VolumeRemove, activities.VolumeCreate, activities.VolumeDelete,
 		activities.DomainStart, activities.DomainResume, activities.DomainShutdown, activities.DomainRemove, activities.GuestWaitReady,
+		activities.VolumeAdd, activities.VolumeDrop, activities.VolumeRebuild, activities.VolumeDiscard,
+		activities.DomainPlug, activities.DomainUnplug, activities.DomainGrow,
+		activities.DomainRedefine, activities.DomainPlugNICs, activities.DomainUnplugNICs, activities.DomainInsertSeed, activities.DomainFit,
 	}
+	// beforeItRuns are what comes between a guest's start and its first instruction.
+	beforeItRuns = []string{activities.NetworkWire, activities.DomainResume}
+	// usesRoom writes more to the pool than a few blocks.
+	usesRoom   = []string{activities.VolumeBuild, activities.VolumeCreate, activities.VolumeAdd, activities.VolumeRebuild}
 	usesSwitch = []string{
 		activities.NetworkEnsure, activities.NetworkProbe, activities.NetworkWire, activities.NetworkUnwire, activities.NetworkRelease,
 		activities.DomainStart, activities.DomainResume,
@@ -176,25 +225,35 @@ func table() []cell {
 	for _, op := range operations() {
 		for _, at := range op.steps {
 			for _, f := range faults {
-				if end, ok := applies(op, at, f); ok {
-					all = append(all, cell{op: op, at: at, fault: f, end: end})
+				if end, ok := applies(op, at, f); ok && !(end == endsBack && unheard(at, f)) {
+					all = append(all, cell{op: op, at: at, fault: f, end: keeping(at, f, end)})
 				}
 			}
 		}
 	}
-	broken := operations()[0]
-	for _, at := range undos() {
-		for _, f := range faults {
-			switch f.name {
-			case "kill before", "kill during", "kill after", "transient", "timeout", "heartbeat lost", "cancel before", "cancel after":
-				all = append(all, cell{op: broken, at: at, fault: f, end: endsFailed, broken: true})
-			case "Temporal and etcd killed", "etcd leader killed", "libvirtd killed", "Open vSwitch killed":
-				if _, ok := appliesToWorld(broken, at, f); ok {
-					all = append(all, cell{op: broken, at: at, fault: f, end: endsFailed, broken: true})
-				}
-			case "permanent":
-				if !at.atomic {
-					all = append(all, cell{op: broken, at: at, fault: f, end: endsOwing, broken: true})
+	return append(all, undoing()...)
+}
+
+// undoing are the cells of undos: of operations that were refused when all was made.
+func undoing() (all []cell) {
+	for _, op := range operations() {
+		for _, at := range op.undos {
+			for _, f := range faults {
+				switch f.name {
+				case "kill before", "kill during", "kill after", "transient", "timeout", "heartbeat lost", "cancel before", "cancel after":
+					all = append(all, cell{op: op, at: at, fault: f, end: keeping(at, f, op.refused(at)), broken: true})
+				case "Temporal and etcd killed", "etcd leader killed", "libvirtd killed", "Open vSwitch killed":
+					if _, ok := appliesToWorld(op, at, f); ok {
+						all = append(all, cell{op: op, at: at, fault: f, end: keeping(at, f, op.refused(at)), broken: true})
+					}
+				case "permanent":
+					switch {
+					case at.atomic, at.activity == activities.DomainShutdown: // refused only where the guest is none of ours
+					case op.builds:
+						all = append(all, cell{op: op, at: at, fault: f, end: endsOwing, broken: true})
+					default:
+						all = append(all, cell{op: op, at: at, fault: f, end: endsTrue, broken: true})
+					}
 				}
 			}
 		}
@@ -207,16 +266,6 @@ func rank(seed string, c cell) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, seed, "|", c.String())
 	return h.Sum64()
-}
-
-// reached waits until the order was obeyed at least n times.
-func (c *subject) reached(ctx context.Context, activity string, n int) error {
-	return until(ctx, fmt.Sprintf("%s: the fault in %s", c.ref(), activity), func() error {
-		if done := c.orders.done(c.ref(), activity); done < n {
-			return fmt.Errorf("it happened %d times, not %d", done, n)
-		}
-		return nil
-	})
 }
 
 // cancelThere cancels the operation while it waits in the step.
@@ -232,7 +281,7 @@ func cancelThere(ctx context.Context, c *subject, at place, run client.WorkflowR
 	ctx, stop := context.WithTimeout(ctx, graceOfCancel)
 	defer stop()
 	_ = until(ctx, "the activity is cancelled", func() error {
-		d, err := c.describe(ctx, run)
+		d, err := c.current(ctx)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (f *field) verify(ctx context.Context, out []outcome, subjects []*subject) 
 		out[i].err = err
 	}
 	for i, o := range out {
-		if o.err == nil && (o.cell.end == endsTrue || o.cell.end == endsOwing) {
+		if o.err == nil && slices.Contains([]ending{endsBack, endsTrue, endsOwing}, o.cell.end) {
 			out[i].err = f.askAgain(ctx, o.cell, subjects[i])
 		}
 	}
@@ -54,7 +55,15 @@ func (f *field) check(ctx context.Context, c cell, s *subject, census []string) 
 	if err != nil {
 		return err
 	}
+	if c.op.plays {
+		if err := s.oneRun(c.end == endsWell); err != nil {
+			return err
+		}
+	}
 	mine := s.traces(census, f.before)
+	if c.op.kind == manifest.KindImage && c.end != endsWell {
+		mine = slices.DeleteFunc(mine, brought)
+	}
 	switch c.end {
 	case endsWell:
 		return compare(mine, f.worlds[c.op.ends])
@@ -74,7 +83,9 @@ func (f *field) check(ctx context.Context, c cell, s *subject, census []string) 
 			return strings.HasPrefix(line, "etcd: ") && strings.Contains(line, " phase=Failed operation=false host= ")
 		})
 		return compare(left, nil)
-	case endsTrue:
+	case endsBack:
+		return errors.Join(compare(mine, f.worlds[c.op.from]), s.truthful(rec, ok, census))
+	case endsTrue, endsLeaving:
 		return s.truthful(rec, ok, census)
 	}
 	return fmt.Errorf("no such end: %q", c.end)
@@ -101,7 +112,17 @@ func (c *subject) truthful(rec manifest.Record, ok bool, census []string) error 
 		}
 		return fmt.Errorf("its record says %s, libvirt says %q", rec.Status.Phase, is)
 	}
-	return nil
+	if saysWhatIsStuck(rec) {
+		return nil
+	}
+	return asLibvirtHasIt(rec, census)
+}
+
+// saysWhatIsStuck: an undo was refused for good, and the record names it.
+func saysWhatIsStuck(rec manifest.Record) bool {
+	return slices.ContainsFunc(rec.Status.Conditions, func(c manifest.Condition) bool {
+		return c.Type == manifest.ConditionUnfinished && strings.Contains(c.Message, "not all of it could be taken back: undo ")
+	})
 }
 
 // askAgain runs the operation again, undisturbed.
@@ -119,7 +140,11 @@ func (f *field) askAgain(ctx context.Context, c cell, s *subject) error {
 	if err != nil {
 		return err
 	}
-	if err := compare(s.traces(census, f.before), f.worlds[c.op.ends]); err != nil {
+	want := c.op.ends
+	if c.at.settled {
+		want = cmp.Or(c.op.again, want)
+	}
+	if err := compare(s.traces(census, f.before), f.worlds[want]); err != nil {
 		return fmt.Errorf("asked again: %w", err)
 	}
 	return nil

@@ -5,12 +5,15 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/crypto/ssh"
@@ -77,7 +80,26 @@ func (g *guest) DialNetwork(ctx context.Context, network, address string) (net.C
 // Management gives the key that the guest lets in.
 func (g *guest) Management(context.Context, string) (ssh.Signer, error) { return g.management, nil }
 
-// serve lets the management key in as "debian", and answers each command with its text.
+// execute runs a command for real, in an empty environment.
+func (g *guest) execute(channel ssh.Channel, command string) {
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.Dir = filepath.Dir(string(g.waiting))
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + cmd.Dir}
+	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+	cmd.WaitDelay = time.Second
+	if stdin, err := cmd.StdinPipe(); err == nil {
+		go func() {
+			_, _ = io.Copy(stdin, channel)
+			_ = stdin.Close()
+		}()
+	}
+	_ = cmd.Run()
+	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(max(0, cmd.ProcessState.ExitCode()))}))
+	_ = channel.Close()
+}
+
+// serve lets the management key in as "debian", and answers each command with its text,
+// but for those of Ansible, which it runs.
 func (g *guest) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	cfg := &ssh.ServerConfig{PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
@@ -106,6 +128,10 @@ func (g *guest) serve(conn net.Conn) {
 			_ = req.Reply(true, nil)
 			var command struct{ Text string }
 			_ = ssh.Unmarshal(req.Payload, &command)
+			if strings.HasPrefix(command.Text, "/bin/sh -c ") { // Ansible's
+				g.execute(channel, command.Text)
+				continue
+			}
 			_, _ = fmt.Fprintf(channel, "%s ran: %s\n", sc.User(), command.Text)
 			if command.Text == "wait" {
 				_ = g.waiting.touch()

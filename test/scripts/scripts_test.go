@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error { return setUp(t, env) },
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "appears": appears, "terminate": terminate},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "appears": appears, "terminate": terminate, "store": store},
 	})
 }
 
@@ -100,6 +100,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 		return err
 	}
 	env.Defer(func() { _ = os.RemoveAll(short) })
+	env.Setenv("SHORT", short)
 	cfg := config.Client{Gateway: config.Gateway{Socket: filepath.Join(short, "gw.sock")}}
 	env.Setenv("GATEWAY", cfg.Gateway.Socket)
 	encoded, err := json.Marshal(cfg)
@@ -230,4 +231,14 @@ func (l runLogs) Open(_ context.Context, _ manifest.Record, run string, _ bool) 
 		return nil, fmt.Errorf("run %q: %w", run, errs.ErrNotFound)
 	}
 	return f, nil
+}
+
+// Runs has them by name, "latest" first.
+func (l runLogs) Runs(context.Context, manifest.Record) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(l.work, "logs", "*.log"))
+	var runs []string
+	for _, f := range files {
+		runs = append(runs, strings.TrimSuffix(filepath.Base(f), ".log"))
+	}
+	return runs, err
 }
