@@ -66,7 +66,7 @@ proto: ## Generate the gateway's code from its .proto
 
 .PHONY: schemas
 schemas: build ## Write the JSON Schemas that editors fetch
-	@for k in server network volume image; do bin/burrow schema $$k > docs/schema/$$k.json; done
+	@for k in server network volume image playbook; do bin/burrow schema $$k > docs/schema/$$k.json; done
 
 .PHONY: fmt
 fmt: ## Format the code

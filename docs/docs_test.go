@@ -55,7 +55,7 @@ func TestManifestsInThePagesAreRead(t *testing.T) {
 func TestTheManifestPageNamesEveryKey(t *testing.T) {
 	page, err := os.ReadFile("manifest.md")
 	require.NoError(t, err)
-	words := regexp.MustCompile(`[A-Za-z0-9-]+`).FindAllString(strings.Join(regexp.MustCompile("`[^`]+`").FindAllString(string(page), -1), " "), -1)
+	words := regexp.MustCompile(`[A-Za-z0-9_-]+`).FindAllString(strings.Join(regexp.MustCompile("`[^`]+`").FindAllString(string(page), -1), " "), -1)
 	for _, kind := range manifest.Kinds() {
 		text, err := manifest.Schema(kind)
 		require.NoError(t, err)

@@ -16,6 +16,8 @@ fi
 if git grep -n '"C"$' -- '*.go' ':!internal/libvirtx'; then
   echo "cgo only in internal/libvirtx"; exit 1
 fi
+echo "== playbooks"
+(cd playbook && ansible-lint --offline --nocolor -q)
 echo "== vet"
 go vet ./...
 (cd devstack && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go vet ./...)

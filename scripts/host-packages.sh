@@ -14,7 +14,7 @@ packages=(
   gcc libc6-dev git curl procps                                      # building, scripts
 )
 case " $* " in
-  *" test "*) packages+=(slirp4netns openssh-server) ;; # the lab's internet, and a real sshd in it
+  *" test "*) packages+=(slirp4netns openssh-server ansible-lint) ;; # the lab's internet, a real sshd in it, rules for playbooks
 esac
 
 missing=()
