@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -299,9 +300,14 @@ func TestAKilledRestoreLeavesNoHalfWorld(t *testing.T) {
 		command := exec.CommandContext(t.Context(), self, append(args, "--replace")...)
 		command.Env = append(os.Environ(), cliEnv+"=1")
 		require.NoError(t, command.Start())
-		m.await(moment)
-		require.NoError(t, command.Process.Kill())
-		_ = command.Wait() // killed, or just done
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = command.Wait() // killed, or just done
+		}()
+		m.await(moment, ended)
+		_ = command.Process.Kill() // it may just be done
+		<-ended
 		m.awaitUnheld()
 		m.withEtcd(func() {
 			store, err := etcdstate.Open(m.worker().Etcd, etcdstate.Options{})
@@ -329,9 +335,28 @@ type progress struct {
 	keys          int64
 }
 
-// await returns when a restore has come to a moment, or past it.
-func (m *machine) await(moment func(progress) bool) {
+// await returns when a restore has come to a moment, or past it, or has ended. It asks etcd
+// only once that listens: a client that was refused waits longer before it tries again than
+// a restore may take.
+func (m *machine) await(moment func(progress) bool, ended <-chan struct{}) {
 	m.t.Helper()
+	endpoint, err := url.Parse(m.worker().Etcd.Endpoints[0])
+	require.NoError(m.t, err)
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+	require.Eventually(m.t, func() bool {
+		conn, err := net.DialTimeout("tcp", endpoint.Host, time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil || over()
+	}, time.Minute, time.Millisecond, "etcd listens")
 	store, err := etcdstate.Open(m.worker().Etcd, etcdstate.Options{})
 	require.NoError(m.t, err)
 	defer store.Close()
@@ -344,14 +369,14 @@ func (m *machine) await(moment func(progress) bool) {
 			clientv3.OpGet(store.Key("restoring"), clientv3.WithCountOnly()),
 		).Commit()
 		if err != nil {
-			return false // etcd has not started yet
+			return over() // etcd has not started yet
 		}
 		seen.keys = resp.Responses[0].GetResponseRange().Count
 		now := resp.Responses[1].GetResponseRange().Count > 0
-		over := seen.marker && !now
+		done := seen.marker && !now
 		seen.marker = now
 		seen.wiped = seen.wiped || now && seen.keys < 1000
-		return over || moment(seen)
+		return done || over() || moment(seen)
 	}, time.Minute, time.Millisecond)
 }
 
