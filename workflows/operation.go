@@ -62,12 +62,26 @@ func (op *operation) run(ctx workflow.Context, body node) error {
 	if err == nil {
 		return nil // its end is on record; a deadline that passed meanwhile comes too late
 	}
-	if op.cause != nil {
+	switch {
+	case op.cause != nil:
 		err = op.cause
+	case cutShort(ctx, err):
+		err = ctx.Err()
 	}
 	cancel()
 	op.settle(ctx)
 	return op.undo(ctx, err)
+}
+
+// changeCutShort: before it an operation failed that was cancelled while a worker was lost.
+const changeCutShort = "cut-short"
+
+// cutShort reports whether err is that of an attempt which would have been tried again, had
+// the operation not been cancelled: Temporal hands out a cancelled activity's last error,
+// also one that says nothing about the cancel, such as a missing heartbeat.
+func cutShort(ctx workflow.Context, err error) bool {
+	return ctx.Err() != nil && !stopped(err) && classOf(err) == errs.Transient &&
+		workflow.GetVersion(ctx, changeCutShort, workflow.DefaultVersion, 1) == 1
 }
 
 // runToEnd is run for what a cancel must not stop half-way: a delete is an undo itself.

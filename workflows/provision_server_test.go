@@ -190,6 +190,35 @@ func TestADeadlineThatPassesWhileTheEndIsWrittenComesTooLate(t *testing.T) {
 	require.False(t, undone, "what is on record as Running stays")
 }
 
+// TestACancelWhileAWorkerIsLostIsACancel: Temporal tries a cancelled activity no more, and
+// says how its last attempt ended. (The test environment answers a cancel by itself, so the
+// step stands for its activity here; test/faults has the real thing.)
+func TestACancelWhileAWorkerIsLostIsACancel(t *testing.T) {
+	for name, lost := range map[string]error{
+		"heartbeat": temporal.NewHeartbeatTimeoutError(),
+		"transient": temporal.NewApplicationErrorWithOptions("connection refused", string(errs.Transient), temporal.ApplicationErrorOptions{NonRetryable: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Minute)
+			undone := false
+			w.env.ExecuteWorkflow(func(ctx workflow.Context) error {
+				var op *operation
+				body := sequence{step{stepVolumes, func(ctx workflow.Context) error {
+					op.add(stepVolumes, func(workflow.Context) error { undone = true; return nil })
+					require.True(t, stopped(workflow.Sleep(ctx, time.Hour)))
+					return lost
+				}}}
+				op, err := begin(ctx, NameProvisionServer, "server/db", manifest.PhaseProvisioning, body)
+				require.NoError(t, err)
+				return op.run(ctx, body)
+			})
+			require.True(t, temporal.IsCanceledError(w.env.GetWorkflowError()), w.env.GetWorkflowError())
+			require.True(t, undone)
+		})
+	}
+}
+
 func TestAnOperationThatIsCancelledAsItsHoldEndsWaitsForNobody(t *testing.T) {
 	w := newWorld(t)
 	w.fail = func(name string, nth int) error {
