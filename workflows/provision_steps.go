@@ -255,7 +255,7 @@ func (p *provision) waitReady(ctx workflow.Context, ports []manifest.Port, until
 	out, err := call[guest.WaitReadyOut](ctx, p.operation, at, activities.GuestWaitReady, guest.WaitReadyIn{
 		Server: p.server, Ports: ports, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys, Readiness: until,
 	})
-	if err != nil && !stopped(err) && classOf(err) == errs.Transient { // of all attempts
+	if err != nil && ctx.Err() == nil && classOf(err) == errs.Transient { // of all attempts
 		return errs.NewOperator(p.server.Ref(), "wait until ready",
 			errs.Reason("the guest did not get there in %s%s", most, lastSeen(err)),
 			"look at it with `burrow console "+p.server.Name+"`; is the image made for cloud-init?")
