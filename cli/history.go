@@ -171,7 +171,7 @@ func historyTable(past []follow.Past, step string, now time.Time) (header []stri
 	case step == "":
 		header = []string{"STARTED", "OPERATION", "BY", "TOOK", "ENDED", "MESSAGE"}
 		for _, p := range past {
-			rows = append(rows, []string{when(p.Started), p.Operation, p.RequestedBy, took(p.Started, p.Ended, now), endOf(p.State), oneLine(p.Message)})
+			rows = append(rows, []string{when(p.Started), operationOf(p), p.RequestedBy, took(p.Started, p.Ended, now), endOf(p.State), oneLine(p.Message)})
 		}
 	case stepNamed(step) == stepNamed(playbookStep):
 		header = []string{"STARTED", "OPERATION", "BY", "PLAYBOOK", "BUNDLE", "TOOK", "ENDED", "RECAP", "RUN", "MESSAGE"}
@@ -179,7 +179,7 @@ func historyTable(past []follow.Past, step string, now time.Time) (header []stri
 			for i := range p.Playbooks { // latest first, as the operations are
 				r := p.Playbooks[len(p.Playbooks)-1-i]
 				rows = append(rows, []string{
-					when(r.Started), p.Operation, p.RequestedBy, strings.Join(r.Playbook, ","), folderOf(r), took(r.Started, r.Ended, now),
+					when(r.Started), operationOf(p), p.RequestedBy, strings.Join(r.Playbook, ","), folderOf(r), took(r.Started, r.Ended, now),
 					endOf(r.State) + attempts(r.Attempts), recapOf(r.Recap), r.RunID, oneLine(r.Message),
 				})
 			}
@@ -188,7 +188,7 @@ func historyTable(past []follow.Past, step string, now time.Time) (header []stri
 		header = []string{"STARTED", "OPERATION", "BY", "STEP", "TOOK", "ENDED", "MESSAGE"}
 		for _, p := range past {
 			for _, s := range p.Steps {
-				rows = append(rows, []string{when(s.Started), p.Operation, p.RequestedBy, s.Name, took(s.Started, s.Ended, now), endOf(s.State), oneLine(s.LastError)})
+				rows = append(rows, []string{when(s.Started), operationOf(p), p.RequestedBy, s.Name, took(s.Started, s.Ended, now), endOf(s.State), oneLine(s.LastError)})
 			}
 		}
 	}
@@ -205,15 +205,21 @@ func took(from, to, now time.Time) string {
 	return to.Sub(from).Round(time.Second).String()
 }
 
-// endOf says how something ended in a person's word. A step that was left is a cancel's.
+// endOf says how something ended in a person's word.
 func endOf(s render.State) string {
 	switch s {
-	case render.Skipped:
-		return "cancelled"
 	case render.Running, render.Retrying, render.Undoing:
 		return "still " + string(s)
 	}
 	return string(s)
+}
+
+// operationOf names an operation, and says when it only looked.
+func operationOf(p follow.Past) string {
+	if p.Check {
+		return p.Operation + " --check"
+	}
+	return p.Operation
 }
 
 func attempts(n int) string {

@@ -23,8 +23,9 @@ import (
 
 // Past is one operation of a resource, open or ended.
 type Past struct {
-	Operation   string        `json:"operation"` // "ProvisionServer"
-	RunID       string        `json:"runId"`     // of the workflow
+	Operation   string        `json:"operation"`       // "ProvisionServer"
+	RunID       string        `json:"runId"`           // of the workflow
+	Check       bool          `json:"check,omitempty"` // it only asked what would change
 	RequestedBy string        `json:"requestedBy,omitempty"`
 	Started     time.Time     `json:"started"`
 	Ended       time.Time     `json:"ended,omitzero"`
@@ -114,6 +115,7 @@ type pastReducer struct {
 	*reducer
 	runID     string
 	by        string
+	check     bool
 	playbooks map[int64]*PlaybookRun // by the id of their scheduled event
 	order     []int64
 }
@@ -124,8 +126,11 @@ func newPastReducer(id, runID string) *pastReducer {
 
 func (p *pastReducer) past() Past {
 	past := Past{
-		Operation: p.kind, RunID: p.runID, RequestedBy: p.by, Started: p.op.Started, Ended: p.op.Ended, State: p.op.State,
+		Operation: p.kind, RunID: p.runID, Check: p.check, RequestedBy: p.by, Started: p.op.Started, Ended: p.op.Ended, State: p.op.State,
 		Message: p.op.Message, Steps: p.op.Steps, Playbooks: []PlaybookRun{},
+	}
+	if p.status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		past.State = render.Cancelled
 	}
 	for _, id := range p.order {
 		past.Playbooks = append(past.Playbooks, *p.playbooks[id])
@@ -140,9 +145,10 @@ func (p *pastReducer) apply(e *historypb.HistoryEvent) {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		var in struct {
 			RequestedBy string `json:"requestedBy"`
+			Check       bool   `json:"check"`
 		}
 		decode(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
-		p.by = in.RequestedBy
+		p.by, p.check = in.RequestedBy, in.Check
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		a := e.GetActivityTaskScheduledEventAttributes()
 		if a.GetActivityType().GetName() != activities.AnsibleRun {
@@ -174,7 +180,7 @@ func (p *pastReducer) apply(e *historypb.HistoryEvent) {
 		p.ran(a.GetScheduledEventId(), at, render.Failed, nil, words(a.GetFailure()))
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
 		a := e.GetActivityTaskCanceledEventAttributes()
-		p.ran(a.GetScheduledEventId(), at, render.Skipped, a.GetDetails(), "cancelled")
+		p.ran(a.GetScheduledEventId(), at, render.Cancelled, a.GetDetails(), "")
 	}
 }
 

@@ -44,11 +44,16 @@ func TestARunThatFailedAndWasRetriedIsTwoRuns(t *testing.T) {
 func TestAHeldOperationThatWasCancelledKeepsItsFailedRun(t *testing.T) {
 	p := pastOf(t, "v0.2-configure-hold-cancel.json")
 	require.Equal(t, "ConfigureServer", p.Operation)
-	require.Equal(t, render.Failed, p.State)
+	require.Equal(t, render.Cancelled, p.State)
 	require.Contains(t, p.Message, "cancelled")
 	require.Equal(t, render.Failed, p.Playbooks[0].State)
 }
 
 func TestAnOperationWithoutPlaybookHasNoRun(t *testing.T) {
 	require.Empty(t, pastOf(t, "v0.2-provision-no-playbook-no-keys.json").Playbooks)
+}
+
+func TestARunThatOnlyLookedSaysSo(t *testing.T) {
+	require.True(t, pastOf(t, "v0.2-configure-check.json").Check)
+	require.False(t, pastOf(t, "v0.2-configure-success.json").Check)
 }

@@ -21,6 +21,8 @@ const (
 	Held     State = "held"
 	Undoing  State = "undoing"
 	Undone   State = "undone"
+	// Cancelled is the end of what somebody cancelled, in a look back.
+	Cancelled State = "cancelled"
 )
 
 // active reports whether something is happening in s right now.
