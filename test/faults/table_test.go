@@ -184,10 +184,7 @@ func appliesToWorld(op operation, at place, f fault) (end ending, ok bool) {
 	case "etcd leader killed": // a provision and a delete write all there is
 		return endsWell, op.kind == manifest.KindServer && (op.builds || op.deletes)
 	case "guest killed":
-		if at.plugs || at.plugged { // it ran: nobody starts it again
-			return endsTrue, slices.Contains(beforeItRuns, at.activity)
-		}
-		return endsWell, slices.Contains(beforeItRuns, at.activity)
+		return endsWell, slices.Contains(beforeItRuns, at.activity) && !at.plugged // a guest that is changed runs already
 	case "libvirtd killed":
 		return endsWell, slices.Contains(usesLibvirt, at.activity)
 	case "Open vSwitch killed":
