@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -260,4 +261,15 @@ func TestStagesAreWhatMmdebstrapSays(t *testing.T) {
 	}
 	require.Equal(t, []string{"running apt-get update", "extracting archives"}, said)
 	require.Contains(t, log.String(), "E: no")
+}
+
+// The first boot and those after update-grub start the same kernel in the same way.
+func TestBothBootConfigurationsGiveTheKernelTheSameArguments(t *testing.T) {
+	first, err := os.ReadFile("debian/customize.sh")
+	require.NoError(t, err)
+	later, err := os.ReadFile("debian/overlay/etc/default/grub.d/50-burrow.cfg")
+	require.NoError(t, err)
+	args := regexp.MustCompile(`GRUB_CMDLINE_LINUX="(.+)"`).FindSubmatch(later)
+	require.NotNil(t, args)
+	require.Contains(t, string(first), " ro "+string(args[1])+" quiet\n")
 }

@@ -39,7 +39,7 @@ cp "$root/usr/lib/grub/i386-pc/boot.img" "$root/boot/grub/i386-pc/boot.img"
 kernel=$(cd "$root/boot" && ls -1 vmlinuz-* | sort -V | tail -n 1)
 cat >"$root/boot/grub/grub.cfg" <<END
 set timeout=0
-linux /boot/$kernel root=LABEL=burrow-root ro console=tty0 console=ttyS0,115200n8 net.ifnames=0 consoleblank=0 quiet
+linux /boot/$kernel root=LABEL=burrow-root ro console=tty0 console=ttyS0,115200n8 net.ifnames=0 consoleblank=0 no_timer_check quiet
 initrd /boot/initrd.img-${kernel#vmlinuz-}
 boot
 END
