@@ -65,7 +65,7 @@ func TestEverythingComesBackFromTheRecords(t *testing.T) {
 				sh(t, ovsctl+"start")
 			}
 			s.restart(t)
-			require.NoError(t, s.Restore(t.Context()))
+			s.restore(t)
 			if tc.deviceIs != nil {
 				tc.deviceIs(t, db)
 				db.attach(t)
@@ -102,7 +102,7 @@ func TestPortsWhoseDeviceIsGoneAreTakenOff(t *testing.T) {
 	db := s.newGuest(t, "db", net, nil)
 	s.provision(t, db)
 	sh(t, "ip link delete "+db.port().Device)
-	require.NoError(t, s.Restore(t.Context()))
+	s.restore(t)
 	_, err := s.sw.Port(t.Context(), db.port().Device)
 	require.ErrorIs(t, err, errs.ErrNotFound)
 }
@@ -110,7 +110,7 @@ func TestPortsWhoseDeviceIsGoneAreTakenOff(t *testing.T) {
 func TestNetworksThatNobodyHereRefersToStayAway(t *testing.T) {
 	s := newSite(t)
 	net := s.network(t, "elsewhere", nil, "")
-	require.NoError(t, s.Restore(t.Context()))
+	s.restore(t)
 	_, err := s.sw.Bridge(t.Context(), net.Status.Network.Bridge)
 	require.ErrorIs(t, err, errs.ErrNotFound)
 	require.NoDirExists(t, s.runDir)
@@ -130,7 +130,7 @@ func TestWhatAnOperationHasUnwiredIsNotWiredAgain(t *testing.T) {
 			s.record(db, phase)
 			_, err := s.Unwire(t.Context(), network.UnwireIn{Server: db.server, Ports: db.ports})
 			require.NoError(t, err)
-			require.NoError(t, s.Restore(t.Context()))
+			s.restore(t)
 			names := filepath.Join(s.runDir, net.Metadata.UID, "hosts", db.server.UID)
 			_, err = s.sw.Port(t.Context(), db.port().Device)
 			if wired {
@@ -153,7 +153,7 @@ func TestAServerThatIsOffGetsItsNamesWithItsNextStart(t *testing.T) {
 	sh(t, "ip link delete "+db.port().Device)
 	_, err := s.Unwire(t.Context(), network.UnwireIn{Server: db.server, Ports: db.ports})
 	require.NoError(t, err)
-	require.NoError(t, s.Restore(t.Context()))
+	s.restore(t)
 	require.NoFileExists(t, filepath.Join(s.runDir, net.Metadata.UID, "hosts", db.server.UID))
 }
 
@@ -165,19 +165,19 @@ func TestANewWorkerAdoptsTheNameServerOfTheOld(t *testing.T) {
 	before := processes("dnsmasq")
 	require.Len(t, before, 1)
 	s.restart(t)
-	require.NoError(t, s.Restore(t.Context()))
+	s.restore(t)
 	require.Equal(t, before, processes("dnsmasq"))
 
 	// Without its pid file it is found by its command line.
 	require.NoError(t, os.Remove(s.runDir+"/"+net.Metadata.UID+"/dnsmasq.pid"))
-	require.NoError(t, s.Restore(t.Context()))
+	s.restore(t)
 	require.Equal(t, before, processes("dnsmasq"))
 
 	// With another configuration it is started anew, and there is still one.
 	rec := must(s.records.Get(t.Context(), manifest.KindNetwork, "db-net"))
 	rec.Spec = []byte(`{"dhcp":true}`)
 	s.records.put(rec)
-	require.NoError(t, s.Restore(t.Context()))
+	s.restore(t)
 	after := processes("dnsmasq")
 	require.Len(t, after, 1)
 	require.NotEqual(t, before, after)

@@ -113,6 +113,18 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
+// restore restores as a worker does that starts: Open vSwitch on a busy machine may answer
+// too late, which is tried again.
+func (s *site) restore(t testing.TB) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool {
+		err = s.Restore(t.Context())
+		return errs.ClassOf(err) != errs.Transient || err == nil
+	}, time.Minute, 20*time.Millisecond)
+	require.NoError(t, err)
+}
+
 // restart is a new worker process on the same host.
 func (s *site) restart(t testing.TB) {
 	t.Helper()
