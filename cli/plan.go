@@ -57,6 +57,10 @@ func makePlan(ctx context.Context, set *manifest.Set, known manifest.Known, rest
 			return nil, err
 		}
 	}
+	if err := (workflows.ApplyIn{Documents: p.documents}).Fits(); err != nil {
+		p.close()
+		return nil, err
+	}
 	return p, nil
 }
 

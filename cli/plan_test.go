@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/workflows"
 )
 
 const planned = `apiVersion: v1
@@ -141,4 +143,13 @@ func TestAnApplyNamesTheDocumentThatStandsDifferently(t *testing.T) {
 	require.Equal(t, ExitInvalid, report(&out, err))
 	require.Contains(t, out.String(), "error: "+file+":2: network/office: apply: it stands, and differs in spec.")
 	require.Contains(t, out.String(), "\n  next: undo the edit, or `burrow delete network/office` and apply again\n")
+}
+
+func TestAnApplyOfTooManyIsRefusedWhenItIsPlanned(t *testing.T) {
+	var text strings.Builder
+	for n := range workflows.MostDocuments + 1 {
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: Volume\nmetadata: {name: v%d}\nspec: {size: 1}\n", n)
+	}
+	_, err := planOf(t, text.String())
+	require.ErrorContains(t, err, "apply it in parts")
 }

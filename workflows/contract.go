@@ -1,10 +1,12 @@
 package workflows
 
 import (
+	"encoding/json"
 	"strings"
 
 	"burrow.dev/burrow/activities"
 	"burrow.dev/burrow/activities/image"
+	"burrow.dev/burrow/internal/errs"
 	"burrow.dev/burrow/manifest"
 )
 
@@ -196,6 +198,31 @@ type ApplyIn struct {
 	Queue bool `json:"queue,omitempty"`
 	// Restart: servers that are changed are restarted where the change needs it.
 	Restart bool `json:"restart,omitempty"`
+}
+
+const (
+	// MostDocuments is how many an apply may have: each takes up to 8 events, and no history
+	// should have more than 2,000.
+	MostDocuments = 250
+	// MostApplyBytes is how large an ApplyIn may be as JSON. Temporal refuses one of 2 MiB
+	// (limit.blobSize.error), by an error that nobody understands.
+	MostApplyBytes = 3 << 19
+)
+
+// Fits refuses a set of documents that is too large for one apply.
+func (in ApplyIn) Fits() error {
+	const next = "apply it in parts: name fewer files or folders; what stands already does not count"
+	if n := len(in.Documents); n > MostDocuments {
+		return errs.NewPermanent("apply", "take its documents", errs.Reason("%d are to be built or changed, and one apply takes %d", n, MostDocuments), next)
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return errs.NewPermanent("apply", "encode its documents", err, "")
+	}
+	if len(text) > MostApplyBytes {
+		return errs.NewPermanent("apply", "take its documents", errs.Reason("they are %d KiB, and one apply takes %d", len(text)>>10, MostApplyBytes>>10), next)
+	}
+	return nil
 }
 
 // ApplyOut says how each document ended, in order.
