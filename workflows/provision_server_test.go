@@ -190,6 +190,25 @@ func TestADeadlineThatPassesWhileTheEndIsWrittenComesTooLate(t *testing.T) {
 	require.False(t, undone, "what is on record as Running stays")
 }
 
+func TestADeadlineThatPassesBeforeTheEndIsKnownToBeWrittenComesTooLate(t *testing.T) {
+	w := newWorld(t)
+	undone := false
+	w.env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		var op *operation
+		body := sequence{step{stepFinish, func(ctx workflow.Context) error {
+			op.add(stepFinish, func(workflow.Context) error { undone = true; return nil })
+			op.stop(errors.New("its deadline has passed"))
+			return op.finishRecord(ctx, manifest.KindServer, manifest.Record{})
+		}}}
+		op, err := begin(ctx, NameProvisionServer, "server/db", manifest.PhaseProvisioning, body)
+		require.NoError(t, err)
+		return op.run(ctx, body)
+	})
+	require.NoError(t, w.env.GetWorkflowError())
+	require.Equal(t, 1, w.seen[activities.StateFinish])
+	require.False(t, undone)
+}
+
 // TestACancelWhileAWorkerIsLostIsACancel: Temporal tries a cancelled activity no more, and
 // says how its last attempt ended. (The test environment answers a cancel by itself, so the
 // step stands for its activity here; test/faults has the real thing.)

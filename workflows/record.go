@@ -40,13 +40,28 @@ func (op *operation) beginWith(ctx workflow.Context, in state.BeginIn) (state.Be
 	return out, err
 }
 
-// finishRecord writes the settled status of a record.
+// finishRecord writes the settled status of a record. A deadline that passes meanwhile comes
+// too late: whether the record says Running by then, nobody knows.
 func (op *operation) finishRecord(ctx workflow.Context, kind manifest.Kind, rec manifest.Record) error {
-	_, err := call[activities.Nothing](ctx, op, onControl(quickTimeout), activities.StateFinish, state.FinishIn{
-		Kind: kind, Name: rec.Metadata.Name, UID: rec.Metadata.UID, Status: rec.Status,
-	})
+	write := func(ctx workflow.Context) error {
+		_, err := call[activities.Nothing](ctx, op, onControl(quickTimeout), activities.StateFinish, state.FinishIn{
+			Kind: kind, Name: rec.Metadata.Name, UID: rec.Metadata.UID, Status: rec.Status,
+		})
+		return err
+	}
+	err := write(ctx)
+	if op.cause != nil && (stopped(err) || err != nil && classOf(err) == errs.Transient) &&
+		workflow.GetVersion(ctx, changeFinish, workflow.DefaultVersion, 1) == 1 {
+		free, cancel := workflow.NewDisconnectedContext(ctx)
+		defer cancel()
+		return write(free)
+	}
 	return err
 }
+
+// changeFinish: before it a build whose deadline passed while its end was written was undone,
+// and its record could say Running.
+const changeFinish = "finish"
 
 // removeRecord ends a delete.
 func (op *operation) removeRecord(ctx workflow.Context, kind manifest.Kind, rec manifest.Record) error {
