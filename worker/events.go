@@ -162,6 +162,11 @@ func meaning(name, state, reason string) (manifest.Phase, manifest.Condition) {
 			Type: manifest.ConditionAttention, Status: true, Reason: "IOError",
 			Message: "the guest is paused by an I/O error: its pool may be full; make room, then `burrow restart " + name + "`",
 		}
+	case state == "paused" && (reason == "user" || reason == "watchdog"):
+		return manifest.PhaseRunning, manifest.Condition{
+			Type: manifest.ConditionAttention, Status: true, Reason: "Paused",
+			Message: "the guest is paused (" + reason + "), and not by burrow: `virsh resume " + name + "` on its host lets it go on",
+		}
 	case state == "crashed", state == "shutoff" && reason == "crashed":
 		return manifest.PhaseStopped, manifest.Condition{
 			Type: manifest.ConditionAttention, Status: true, Reason: "Crashed",

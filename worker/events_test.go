@@ -111,6 +111,11 @@ func TestHowAGuestEndedIsWrittenAndKeptUntilItRunsAgain(t *testing.T) {
 	require.Equal(t, manifest.PhaseRunning, got.Phase)
 	require.Equal(t, "IOError", got.Conditions[0].Reason)
 	require.Contains(t, got.Conditions[0].Message, "burrow restart db")
+	require.Empty(t, look("running", "").Conditions)
+	got = look("paused", "user")
+	require.Equal(t, manifest.PhaseRunning, got.Phase)
+	require.Equal(t, "Paused", got.Conditions[0].Reason)
+	require.Contains(t, got.Conditions[0].Message, "virsh resume db")
 }
 
 func TestAGuestsRebootIsWrittenAndThoseOfALoopSeldom(t *testing.T) {

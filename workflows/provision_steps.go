@@ -250,18 +250,24 @@ func (p *provision) ready(ctx workflow.Context) error {
 
 func (p *provision) waitReady(ctx workflow.Context, ports []manifest.Port, until manifest.Readiness, most time.Duration) error {
 	p.detail(ctx, stepReady, "until %s", until)
-	at := onHost(p.host, most)
-	at.total = most
-	out, err := call[guest.WaitReadyOut](ctx, p.operation, at, activities.GuestWaitReady, guest.WaitReadyIn{
+	out, err := p.awaitGuest(ctx, p.host, most, guest.WaitReadyIn{
 		Server: p.server, Ports: ports, Login: p.seeded.Login, HostKeys: p.seeded.HostKeys, Readiness: until,
 	})
-	if err != nil && ctx.Err() == nil && classOf(err) == errs.Transient { // of all attempts
-		return errs.NewOperator(p.server.Ref(), "wait until ready",
-			errs.Reason("the guest did not get there in %s%s", most, lastSeen(err)),
-			"look at it with `burrow console "+p.server.Name+"`; is the image made for cloud-init?")
+	if err == nil {
+		p.address, p.warning = out.Address, out.Warning
 	}
-	p.address, p.warning = out.Address, out.Warning
 	return err
+}
+
+// awaitGuest waits until a guest is ready, at most that long with all attempts.
+func (op *operation) awaitGuest(ctx workflow.Context, host string, most time.Duration, in guest.WaitReadyIn) (guest.WaitReadyOut, error) {
+	out, err := call[guest.WaitReadyOut](ctx, op, onHost(host, most).within(most), activities.GuestWaitReady, in)
+	if err != nil && ctx.Err() == nil && classOf(err) == errs.Transient { // of all attempts
+		return out, errs.NewOperator(in.Server.Ref(), "wait until ready",
+			errs.Reason("the guest did not get there in %s%s", most, lastSeen(err)),
+			"look at it with `burrow console "+in.Server.Name+"`; is the image made for cloud-init?")
+	}
+	return out, err
 }
 
 // lastSeen says how far a guest was when the time was over, or why nobody could look.

@@ -120,7 +120,7 @@ func (r *playbookRun) reach(ctx workflow.Context) error {
 
 // login is the server as a host of the run, once burrow can log in to it.
 func (r *playbookRun) login(ctx workflow.Context, s state.Target) (ansible.Host, error) {
-	out, err := call[guest.WaitReadyOut](ctx, r.operation, onHost(s.Host, reachTimeout), activities.GuestWaitReady, guest.WaitReadyIn{
+	out, err := r.awaitGuest(ctx, s.Host, reachTimeout, guest.WaitReadyIn{
 		Server: s.Server, Ports: s.Ports, Login: s.Login, HostKeys: s.HostKeys, Readiness: manifest.ReadinessSSH,
 	})
 	host := ansible.Host{

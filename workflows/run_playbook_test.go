@@ -137,6 +137,17 @@ func TestAPlaybookThatIsGivenUpSaysSo(t *testing.T) {
 	}
 }
 
+func TestAPlaybookDoesNotWaitForEverForAServerThatNobodyCanLogInTo(t *testing.T) {
+	w := clusterWorld(t, nil)
+	began := w.env.Now()
+	w.fail = failing(activities.GuestWaitReady, errs.Transient, 1_000_000)
+	w.env.ExecuteWorkflow(RunPlaybook, clusterPlaybook())
+	require.ErrorContains(t, w.env.GetWorkflowError(), "wait until ready: the guest did not get there in 5m0s")
+	require.ErrorContains(t, w.env.GetWorkflowError(), "burrow console web-")
+	require.Less(t, w.env.Now().Sub(began), time.Hour)
+	require.NotContains(t, w.calls(), activities.AnsibleRun)
+}
+
 func TestAPlaybookWithoutServersFailsBeforeItRuns(t *testing.T) {
 	w := clusterWorld(t, nil)
 	w.fail = failing(activities.StateTargets, errs.Permanent, 1)
