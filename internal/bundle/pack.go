@@ -127,7 +127,7 @@ func inspect(dir, name string, d fs.DirEntry) (item, error) {
 		if err != nil {
 			return item{}, err
 		}
-		if err := staysInside(name, target); err != nil {
+		if err := StaysInside(name, target); err != nil {
 			return item{}, err
 		}
 		return item{name: name, mode: 0o777 | fs.ModeSymlink, link: filepath.ToSlash(target)}, nil
@@ -135,10 +135,10 @@ func inspect(dir, name string, d fs.DirEntry) (item, error) {
 	return item{}, fmt.Errorf("%s is a %s: %w", name, kind(info.Mode()), ErrUnsupported)
 }
 
-// staysInside refuses a symlink at name (relative) whose target is absolute or climbs
+// StaysInside refuses (ErrEscapes) a symlink at name (relative) whose target is absolute or climbs
 // out. ".." may stand at the front only: behind another symlink it would not mean what
 // it says ("b/.." with b → "." is the folder above).
-func staysInside(name, target string) error {
+func StaysInside(name, target string) error {
 	joined := filepath.Join(filepath.Dir(filepath.FromSlash(name)), filepath.FromSlash(target))
 	down := target
 	for strings.HasPrefix(down, "../") {

@@ -71,7 +71,7 @@ func extract(root *os.Root, r io.Reader, h *tar.Header) error {
 	case tar.TypeDir:
 		return root.MkdirAll(name, 0o755)
 	case tar.TypeSymlink:
-		if err := staysInside(filepath.ToSlash(name), h.Linkname); err != nil {
+		if err := StaysInside(filepath.ToSlash(name), h.Linkname); err != nil {
 			return err
 		}
 		return root.Symlink(h.Linkname, name)

@@ -1,6 +1,7 @@
 package galaxy
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -75,7 +76,10 @@ func TestWhatNoRoleHasIsNotPublished(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"a pipe":               func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "roles/pipe"), 0o666) },
 		"a symlink to outside": func(dir string) error { return os.Symlink("../../../etc/passwd", filepath.Join(dir, "roles/out")) },
-		"an absolute symlink":  func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "roles/out")) },
+		"a symlink to outside, by another": func(dir string) error {
+			return errors.Join(os.Symlink(".", filepath.Join(dir, "roles/b")), os.Symlink("b/../../x", filepath.Join(dir, "roles/out")))
+		},
+		"an absolute symlink": func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "roles/out")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, dir := cache(t), installed(t)

@@ -6,8 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"burrow.dev/burrow/internal/bundle"
 )
 
 // Bounds of what one requirements file installs: every run of a host reads it, and it stays.
@@ -64,8 +65,8 @@ func (c *copying) entry(name string, d fs.DirEntry) error {
 		if err != nil {
 			return err
 		}
-		if filepath.IsAbs(link) || !filepath.IsLocal(filepath.Join(filepath.Dir(name), link)) {
-			return fmt.Errorf("%w: symlink %s leads out of it", ErrUnsafe, name)
+		if err := bundle.StaysInside(name, link); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnsafe, err)
 		}
 		return c.to.Symlink(link, name)
 	case d.Type().IsRegular():
