@@ -37,8 +37,17 @@ func (c cell) prepare(ctx context.Context, s *subject) error {
 	return nil
 }
 
-// run starts the operation with its fault ordered, and waits for the end.
+// run strikes the operation, and checks how it ended.
 func (c cell) run(ctx context.Context, s *subject) error {
+	end, err := c.strike(ctx, s)
+	if err != nil {
+		return err
+	}
+	return c.agrees(end)
+}
+
+// strike starts the operation with its fault ordered, and waits for the end.
+func (c cell) strike(ctx context.Context, s *subject) (end, err error) {
 	what := c.fault.order
 	if what.Deed == killMiddle {
 		what.After = time.Duration(rank(s.seed, c) % uint64(killWithin(c.at.activity)))
@@ -46,35 +55,35 @@ func (c cell) run(ctx context.Context, s *subject) error {
 	if c.at.after != "" {
 		what.Once = c.at.after
 		if err := s.orders.give(s.ref(), c.at.after, order{Deed: notice, Times: 1}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if c.broken {
 		what.Once = c.op.breaks.activity
 		if err := s.orders.give(s.ref(), c.op.breaks.activity, c.op.breaks.order); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := s.orders.give(s.ref(), c.at.activity, what); err != nil {
-		return err
+		return nil, err
 	}
 	run, err := c.op.start(ctx, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.fault.act != nil {
 		if err := c.fault.act(ctx, s, c.at, run); err != nil {
-			return fmt.Errorf("%w\n%s", err, s.pending(run))
+			return nil, fmt.Errorf("%w\n%s", err, s.pending(run))
 		}
 	}
-	end, err := s.finish(ctx, run)
+	end, err = s.finish(ctx, run)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if done := s.orders.done(s.ref(), c.at.activity); done != c.fault.order.Times {
-		return fmt.Errorf("the fault happened %d times, not %d; the operation ended: %v", done, c.fault.order.Times, end)
+		return nil, fmt.Errorf("the fault happened %d times, not %d; the operation ended: %v", done, c.fault.order.Times, end)
 	}
-	return c.agrees(end)
+	return end, nil
 }
 
 // agrees checks how the workflow itself ended.

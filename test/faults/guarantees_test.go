@@ -122,6 +122,10 @@ records, secrets, processes and temporary files. What is there twice is a failur
     make guarantees        all of it, and this page (an hour and more on two cores)
     make test              a slice of it, another one with each commit
 
+Applies, sweeps and lost hosts have tests of their own beside the matrix (` + "`" + `make test-faults` + "`" + `). ` + "`" + `burrow configure` + "`" + `
+and Playbook documents are not in it: they log in to guests, and the guests of the matrix have no operating
+system. Their tests have real guests, and less of the faults.
+
 `
 
 // guarantees is the matrix as a page for users.

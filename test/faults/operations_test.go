@@ -111,20 +111,36 @@ func withStoppedServer(ctx context.Context, c *subject) error {
 	return c.well(ctx, power(workflows.PowerStop))
 }
 
-func createNetwork(ctx context.Context, c *subject) (client.WorkflowRun, error) {
+func (c *subject) networkIn(ctx context.Context) (workflows.CreateNetworkIn, error) {
 	docs, err := load(ctx, fmt.Sprintf("apiVersion: v1\nkind: Network\nmetadata: {name: %s}\nspec: {mode: nat, subnets: [{cidr: 10.%d.0.0/20}]}\n", c.name, 160+c.slot.number))
+	if err != nil {
+		return workflows.CreateNetworkIn{}, err
+	}
+	return workflows.CreateNetworkIn{Metadata: docs[0].Metadata, Spec: *docs[0].Network}, nil
+}
+
+func createNetwork(ctx context.Context, c *subject) (client.WorkflowRun, error) {
+	in, err := c.networkIn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.begin(ctx, c.ref(), workflows.NameCreateNetwork, workflows.CreateNetworkIn{Metadata: docs[0].Metadata, Spec: *docs[0].Network})
+	return c.begin(ctx, c.ref(), workflows.NameCreateNetwork, in)
+}
+
+func (c *subject) volumeIn(ctx context.Context) (workflows.CreateVolumeIn, error) {
+	docs, err := load(ctx, fmt.Sprintf("apiVersion: v1\nkind: Volume\nmetadata: {name: %s}\nspec: {size: 1}\n", c.name))
+	if err != nil {
+		return workflows.CreateVolumeIn{}, err
+	}
+	return workflows.CreateVolumeIn{Metadata: docs[0].Metadata, Spec: *docs[0].Volume}, nil
 }
 
 func createVolume(ctx context.Context, c *subject) (client.WorkflowRun, error) {
-	docs, err := load(ctx, fmt.Sprintf("apiVersion: v1\nkind: Volume\nmetadata: {name: %s}\nspec: {size: 1}\n", c.name))
+	in, err := c.volumeIn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.begin(ctx, c.ref(), workflows.NameCreateVolume, workflows.CreateVolumeIn{Metadata: docs[0].Metadata, Spec: *docs[0].Volume})
+	return c.begin(ctx, c.ref(), workflows.NameCreateVolume, in)
 }
 
 func deletion(workflow string) func(context.Context, *subject) (client.WorkflowRun, error) {
