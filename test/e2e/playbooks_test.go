@@ -26,10 +26,7 @@ func TestTwoServersWithOneAddressAreConfiguredSideBySideAndTogether(t *testing.T
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/twins")))
 	const word = "xyzzy-4d1c6f-plugh"
-	set := s.command(t.Context(), "secret", "set", "twins-word")
-	set.Stdin = strings.NewReader(word + "\n")
-	out, err := set.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	s.setSecret("twins-word", word)
 
 	s.run("apply", "-f", filepath.Join(dir, "twins.yaml"))
 	for _, name := range []string{"castor", "pollux"} {
@@ -59,6 +56,14 @@ func TestTwoServersWithOneAddressAreConfiguredSideBySideAndTogether(t *testing.T
 		require.Empty(t, holding(t, word, s.data, s.temp, "/var/log", "/run"))
 	})
 	s.run("delete", "playbook/both", "server/castor", "server/pollux", "network/left", "network/right", "-y")
+}
+
+func (s *stack) setSecret(name, value string) {
+	s.t.Helper()
+	set := s.command(s.t.Context(), "secret", "set", name)
+	set.Stdin = strings.NewReader(value + "\n")
+	out, err := set.CombinedOutput()
+	require.NoError(s.t, err, "%s", out)
 }
 
 func (s *stack) guestFile(server, path string) string {
