@@ -55,6 +55,8 @@ func TestTheQuickstartEndsWithADatabaseOnItsDataVolume(t *testing.T) {
 	require.Equal(t, manifest.PhaseHeld, held.Status.Phase)
 	described := s.run("describe", "server", "db")
 	require.Contains(t, described, "this playbook is broken on purpose")
+	require.Contains(t, described, "Fail on purpose")
+	require.Contains(t, described, "burrow logs db", "where all of it is")
 	logs := s.run("logs", "db")
 	require.Contains(t, logs, "broken on purpose: the word is ***")
 	s.keepsSecrets(t, out, described, logs, s.run("history", "server", "db", "-o", "json"), s.run("get", "server", "db", "-o", "json"))
