@@ -47,6 +47,7 @@ func newRoot(t *testing.T) *root {
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(r.dir+"/etc/resolv.conf"))
 	require.NoError(t, os.WriteFile(r.dir+"/etc/resolv.conf", resolver, 0o644))
+	r.run("apt-get", "-qq", "update") // a machine may have no lists, and a check fetches none
 	r.fillMirror()
 	return r
 }
