@@ -106,7 +106,7 @@ func nameSecrets(t *testing.T, file string) {
 // guest's disks and seed are its own.
 func (s *stack) keepsSecrets(t *testing.T, shown ...string) {
 	t.Helper()
-	roots := []string{s.temp, "/var/log", "/run"}
+	roots := []string{s.temp, "/var/log", "/run/burrow"}
 	entries, err := os.ReadDir(s.data)
 	require.NoError(t, err)
 	for _, e := range entries {
