@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"burrow.dev/burrow/manifest"
+	"burrow.dev/burrow/workflows"
 )
 
 // settleTime is how long repairs that go on by themselves (flows after a restart of Open
@@ -135,6 +136,12 @@ func (f *field) askAgain(ctx context.Context, c cell, s *subject) error {
 	}
 	if err := s.well(ctx, c.op.start); err != nil {
 		return fmt.Errorf("asked again: %w", err)
+	}
+	// A guest that could not be put back is off, and a change leaves it as it is.
+	if s.last.Status.Phase == manifest.PhaseStopped && c.op.ends != worldStopped && c.op.ends != worldPoorStopped {
+		if err := s.well(ctx, power(workflows.PowerStart)); err != nil {
+			return fmt.Errorf("started after it was asked again: %w", err)
+		}
 	}
 	census, err := f.census(ctx)
 	if err != nil {
